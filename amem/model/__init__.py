@@ -1,0 +1,1 @@
+"""The values that everything else speaks in. Pure: no I/O, no settings."""

@@ -1,0 +1,46 @@
+"""A model call and what it used, in one vocabulary for every provider."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Dialect(StrEnum):
+    """The wire shape of a call."""
+
+    ANTHROPIC = "anthropic"
+    RESPONSES = "responses"
+    CHAT = "chat"
+    GEMINI = "gemini"
+
+
+class ObservedBy(StrEnum):
+    """Who saw what a log line says."""
+
+    EGRESS = "egress"
+    HARNESS = "harness"
+    AMEM = "amem"
+    TAP = "tap"
+
+
+class Billing(StrEnum):
+    """`metered` when the call went out on a key or gateway amem holds; `plan` on a subscription login."""
+
+    METERED = "metered"
+    PLAN = "plan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call. `input` excludes cache reads and writes; `output` includes reasoning."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int | None = None
+    """The part of `output` that was reasoning; None when the provider did not say."""
+
+    @property
+    def total(self) -> int:
+        """All tokens in and out."""
+        return self.input + self.output + self.cache_read + self.cache_write

@@ -1,0 +1,48 @@
+"""Ids: how they are drawn and what they may look like.
+
+Letters and digits of Crockford's base32 in lower case (no i, l, o, u). An id that does not match its form never
+reaches a path or a query, so none can leave its folder.
+"""
+
+import os
+import re
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_C = f"[{_ALPHABET}]"
+
+DOMAIN = re.compile(r"dom-[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
+"""A domain: `dom-me`. At most 36 characters, so that a PostgreSQL schema name holds it."""
+_DOM = r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?"
+
+FORMS = {
+    "entry": re.compile(rf"mem-{_DOM}-{_C}{{12}}"),
+    "task": re.compile(rf"task-{_DOM}-{_C}{{8}}"),
+    "session": re.compile(rf"ses-{_C}{{8}}"),
+    "held": re.compile(rf"held-{_C}{{8}}"),
+    "source": re.compile(rf"src-{_C}{{8}}"),
+    "decision": re.compile(rf"dec-{_C}{{12}}"),
+    "call": re.compile(rf"call-{_C}{{12}}"),
+    "domain": DOMAIN,
+}
+_PREFIX = {
+    "entry": ("mem", 12), "task": ("task", 8), "session": ("ses", 8), "held": ("held", 8),
+    "source": ("src", 8), "decision": ("dec", 12), "call": ("call", 12),
+}  # fmt: skip
+
+
+def draw(kind: str, domain: str | None = None) -> str:
+    """Draw a new random id of a kind; entries and tasks name their domain. The caller draws again when taken."""
+    prefix, length = _PREFIX[kind]
+    letters = "".join(_ALPHABET[byte & 31] for byte in os.urandom(length))
+    middle = f"{domain.removeprefix('dom-')}-" if domain is not None else ""
+    return f"{prefix}-{middle}{letters}"
+
+
+def is_id(kind: str, text: str) -> bool:
+    """Say whether `text` has the form of an id of this kind."""
+    return FORMS[kind].fullmatch(text) is not None
+
+
+def domain_of(entry_or_task: str) -> str:
+    """The domain that an entry's or a task's id names: `dom-me` of `mem-me-0123456789ab`."""
+    return "dom-" + entry_or_task.split("-", 1)[1].rsplit("-", 1)[0]
