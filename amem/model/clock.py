@@ -29,7 +29,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 def duration_s(text: str) -> float:
     """Read `90s`, `15m`, `2h`, `7d`, `4w` or a bare number of seconds. Raises ValueError."""
-    unit = _UNITS.get(text[-1:], None)
+    unit = _UNITS.get(text[-1:])
     number = float(text[:-1] if unit else text)
     if number < 0:
         raise ValueError(f"negative duration {text!r}")

@@ -1,0 +1,123 @@
+"""One frozen record per event. The dotted `event` is also the span name and the Rego action.
+
+Adding a key is free; a rename needs a new `V` and an upgrade in the reader. A key is left out when there is nothing to
+say. Never a body, a prompt, a header value or a secret.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from amem.model.call import ObservedBy
+
+V = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What every line carries: `v event at id session domain principal observed_by`, then the event's keys."""
+
+    event: ClassVar[str]
+    log: ClassVar[str]
+    """The file under `state/` that holds it."""
+
+    at: str
+    id: str | None = None
+    session: str | None = None
+    domain: str | None = None
+    principal: str | None = None
+    observed_by: ObservedBy = ObservedBy.AMEM
+
+    def line(self) -> dict[str, Any]:
+        """The event as the keys of its line, in order, absent rather than null."""
+        keys: dict[str, Any] = {"v": V, "event": self.event}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value is not None and value != () and value != {}:
+                keys[item.name] = value
+        return keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyDecision(Event):
+    """A decision of the policy, logged before its effect."""
+
+    event = "policy.decision"
+    log = "decisions.jsonl"
+
+    action: str
+    allow: bool
+    hold: bool | None = None
+    """A write that goes to the quarantine."""
+    review: str | None = None
+    task: str | None = None
+    reasons: tuple[dict[str, Any], ...] = ()
+    citations: tuple[str, ...] = ()
+    policy_version: str
+    input_digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRead(Event):
+    """A read that was served: which entries, how many tokens."""
+
+    event = "memory.read"
+    log = "reads.jsonl"
+
+    tool: str
+    """`t0`, `search`, `get`, `list`, `prefetch`."""
+    entries: tuple[str, ...] = ()
+    tokens: int = 0
+    label: str
+    """The session's label after the read."""
+    task: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryWrite(Event):
+    """A write that happened: stored in the record, or held in the quarantine."""
+
+    event = "memory.write"
+    log = "writes.jsonl"
+
+    entry: str | None = None
+    held: str | None = None
+    type: str
+    classification: str
+    supersedes: tuple[str, ...] = ()
+    digest: str
+    """sha256 of the body."""
+    label: str
+    task: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionStarted(Event):
+    """A launch began."""
+
+    event = "session.started"
+    log = "sessions.jsonl"
+
+    harness: str
+    auth: str
+    destination: str
+    backend: str
+    label: str
+    ceiling: str
+    handling: str
+    workdir: str
+    model: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionEnded(Event):
+    """A launch ended: the exit code, and why when amem ended it."""
+
+    event = "session.ended"
+    log = "sessions.jsonl"
+
+    exit: int
+    reason: str | None = None
+    label: str
+    handoffs: tuple[str, ...] = ()
+    task: str | None = None

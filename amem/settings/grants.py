@@ -1,0 +1,255 @@
+"""`grants.toml` as frozen values: the owner, domains and their grants, destinations, gates, spend and limits."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from amem.model import principal as principals
+from amem.model.ids import is_id
+from amem.model.label import Label
+from amem.settings.toml import Table, read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalGrant:
+    """What a principal may do in a domain."""
+
+    read: Label
+    """Handling: the highest label it may read."""
+    write: bool = False
+    capabilities: tuple[str, ...] = ()
+    server_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainGrant:
+    """One domain: its default classification and who may do what in it."""
+
+    default: Label = Label.INTERNAL
+    admit_own: bool = False
+    transcript_retention_days: int = 30
+    contexts: bool = True
+    principals: Mapping[str, PrincipalGrant] = field(default_factory=dict)
+    """By pattern; the longest one that matches wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationGrant:
+    """A destination the owner allows: how high a label it may receive, and where it is when not at its usual base."""
+
+    ceiling: Label
+    base_url: str | None = None
+    concurrency: Mapping[str, int] = field(default_factory=dict)
+    require: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Bounds that hold a write or a completion for a person."""
+
+    max_supersedes_per_session: int = 20
+    instruction_files: str = "named"
+    complete_requires: str = "handoff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """Token limits of one destination; None is no limit."""
+
+    session_tokens: int | None = None
+    day_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """`[limits]`: what a session may use of the machine."""
+
+    processes: int = 512
+    memory_bytes: int = 8 << 30
+    open_files: int = 4096
+    file_size_bytes: int = 8 << 30
+    tmp_bytes: int = 2 << 30
+    wall_clock_s: float = 0.0
+    """0 is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """The whole of `grants.toml`."""
+
+    owner: str
+    default_domain: str | None = None
+    people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other people who may act here, each with the OS users that may say so."""
+    domains: Mapping[str, DomainGrant] = field(default_factory=dict)
+    destinations: Mapping[str, DestinationGrant] = field(default_factory=dict)
+    gates: Gates = field(default_factory=Gates)
+    spend: Mapping[str, Spend] = field(default_factory=dict)
+    spend_zone: str = "UTC"
+    ledger_url: str | None = None
+    limits: LimitSettings = field(default_factory=LimitSettings)
+
+    def grant(self, domain: str, principal: str) -> PrincipalGrant | None:
+        """The grant of a principal in a domain: everything for the owner, else the longest matching pattern, else None."""
+        found = self.domains.get(domain)
+        if found is None:
+            return None
+        if principal in (self.owner, principals.SYSTEM):
+            return PrincipalGrant(read=Label.RESTRICTED, write=True, capabilities=("code", "human"))
+        matching = [pattern for pattern in found.principals if principals.matches(pattern, principal)]
+        return found.principals[max(matching, key=len)] if matching else None
+
+
+def load(path: Path) -> Grants:
+    """Read and check `grants.toml`. Raises ConfigError: `file: key: why`."""
+    top = read(path)
+    owner = top.need("owner", str)
+    if principals.kind(owner) != "human" or not principals.is_principal(owner):
+        raise top.error("owner", f"expected human:<org>:<name>, found {owner!r}")
+    people = {name: _person(top, name, table) for name, table in top.table("people").tables()}
+    domains = {name: _domain(top, name, table) for name, table in top.table("grants").tables()}
+    if not domains:
+        raise top.error("grants", "names no domain")
+    default_domain = top.take("default_domain", str)
+    if default_domain is not None and default_domain not in domains:
+        raise top.error("default_domain", f"{default_domain} has no [grants.{default_domain}]")
+    destinations = {name: _destination(table) for name, table in top.table("destinations").tables()}
+    gates = _gates(top.table("gates"))
+    spend_table = top.table("spend")
+    zone = spend_table.take("zone", str, "UTC") or "UTC"
+    spend = {name: _spend(table) for name, table in spend_table.tables()}
+    ledger = top.table("ledger")
+    ledger_url = ledger.take("url", str)
+    ledger.finish()
+    limits = _limits(top.table("limits"))
+    top.take("taps", dict)
+    top.take("notice", dict)
+    top.finish()
+    return Grants(
+        owner=owner, default_domain=default_domain, people=people, domains=domains, destinations=destinations,
+        gates=gates, spend=spend, spend_zone=zone, ledger_url=ledger_url, limits=limits,
+    )  # fmt: skip
+
+
+def size_bytes(text: str) -> int:
+    """Read `512M`, `2G` or a bare number of bytes. Raises ValueError."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)", text.strip())
+    if match is None:
+        raise ValueError(f"expected a size such as 512M or 2G, found {text!r}")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+
+
+def label(text: str) -> Label:
+    """Read a label. Raises ValueError that names the three."""
+    try:
+        return Label(text)
+    except ValueError:
+        raise ValueError(f"expected public, internal or restricted, found {text!r}") from None
+
+
+def _person(top: Table, name: str, table: Table) -> tuple[str, ...]:
+    if principals.kind(name) != "human" or not principals.is_principal(name):
+        raise top.error(f"people.{name}", "expected human:<org>:<name>")
+    users = table.strings("os_users")
+    table.finish()
+    return users
+
+
+def _domain(top: Table, name: str, table: Table) -> DomainGrant:
+    if not is_id("domain", name):
+        raise top.error(f"grants.{name}", "expected dom-<letters, digits, hyphens>")
+    granted = {pattern: _principal(found) for pattern, found in table.table("principals").tables()}
+    grant = DomainGrant(
+        default=table.read("default", label, Label.INTERNAL),
+        admit_own=table.take("admit_own", bool, False) or False,
+        transcript_retention_days=_or(table.take("transcript_retention_days", int), 30),
+        contexts=_or(table.take("contexts", bool), True),
+        principals=granted,
+    )
+    table.finish()
+    return grant
+
+
+def _principal(table: Table) -> PrincipalGrant:
+    capabilities = table.strings("capabilities")
+    if "human" in capabilities:
+        raise table.error("capabilities", "'human' is what a person has; it cannot be granted")
+    grant = PrincipalGrant(
+        read=table.read("read", label, Label.PUBLIC),
+        write=table.take("write", bool, False) or False,
+        capabilities=capabilities,
+        server_tools=table.strings("server_tools"),
+    )
+    table.finish()
+    return grant
+
+
+def _destination(table: Table) -> DestinationGrant:
+    text = table.need("ceiling", str)
+    try:
+        ceiling = label(text)
+    except ValueError as error:
+        raise table.error("ceiling", str(error)) from error
+    base_url = table.take("base_url", str)
+    if base_url is not None and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base_url):
+        raise table.error("base_url", f"expected http(s)://host[/path] without user, query or fragment, found {base_url!r}")
+    grant = DestinationGrant(
+        ceiling=ceiling,
+        base_url=base_url.rstrip("/") if base_url else None,
+        concurrency=_numbers(table, "concurrency"),
+        require={key: str(value) for key, value in (table.take("require", dict) or {}).items()},
+    )
+    table.finish()
+    return grant
+
+
+def _numbers(table: Table, key: str) -> dict[str, int]:
+    values = table.take(key, dict) or {}
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise table.error(f"{key}.{name}", f"expected a whole number from 1, found {value!r}")
+    return values
+
+
+def _gates(table: Table) -> Gates:
+    gates = Gates(
+        max_supersedes_per_session=_or(table.take("max_supersedes_per_session", int), 20),
+        instruction_files=_one_of(table, "instruction_files", ("named", "approved")),
+        complete_requires=_one_of(table, "complete_requires", ("handoff", "check")),
+    )
+    table.finish()
+    return gates
+
+
+def _spend(table: Table) -> Spend:
+    spend = Spend(session_tokens=table.take("session_tokens", int), day_tokens=table.take("day_tokens", int))
+    table.finish()
+    return spend
+
+
+def _limits(table: Table) -> LimitSettings:
+    from amem.model.clock import duration_s
+
+    usual = LimitSettings()
+    limits = LimitSettings(
+        processes=_or(table.take("processes", int), usual.processes),
+        memory_bytes=table.read("memory", size_bytes, usual.memory_bytes),
+        open_files=_or(table.take("open_files", int), usual.open_files),
+        file_size_bytes=table.read("file_size", size_bytes, usual.file_size_bytes),
+        tmp_bytes=table.read("tmp", size_bytes, usual.tmp_bytes),
+        wall_clock_s=table.read("wall_clock", duration_s, usual.wall_clock_s),
+    )
+    table.finish()
+    return limits
+
+
+def _one_of(table: Table, key: str, words: tuple[str, ...]) -> str:
+    value = table.take(key, str, words[0])
+    if value not in words:
+        raise table.error(key, f"expected {' or '.join(words)}, found {value!r}")
+    return value
+
+
+def _or[T](value: T | None, default: T) -> T:
+    return default if value is None else value
