@@ -39,7 +39,7 @@ def connect(path: Path, *, durable: bool, read_only: bool = False, **options: An
             hint="python3 -m pip install pysqlite3",
         )
     if read_only:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, **options)
+        connection: sqlite3.Connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, **options)
     else:
         connection = sqlite3.connect(path, isolation_level=None, **options)
         connection.execute("pragma journal_mode=wal")

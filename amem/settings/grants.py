@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from amem.model import principal as principals
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.toml import Table, read
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,5 +254,5 @@ def _one_of(table: Table, key: str, words: tuple[str, ...]) -> str:
     return value
 
 
-def _or[T](value: T | None, default: T) -> T:
+def _or(value: T | None, default: T) -> T:
     return default if value is None else value

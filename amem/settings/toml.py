@@ -3,10 +3,12 @@
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from amem.errors import ConfigError
 from amem.settings.root import near
+
+T = TypeVar("T")
 
 
 class Table:
@@ -23,7 +25,7 @@ class Table:
         dotted = f"{self._where}.{key}" if self._where else key
         return ConfigError(f"{self._file}: {dotted}: {why}", hint="amem doctor --config")
 
-    def take[T](self, key: str, kind: type[T], default: T | None = None) -> T | None:
+    def take(self, key: str, kind: type[T], default: T | None = None) -> T | None:
         """The value of a key, which must be of `kind`, or the default."""
         self._taken.append(key)
         if key not in self._keys:
@@ -33,14 +35,14 @@ class Table:
             raise self.error(key, f"expected {_WORDS.get(kind, kind.__name__)}, found {value!r}")
         return value
 
-    def need[T](self, key: str, kind: type[T]) -> T:
+    def need(self, key: str, kind: type[T]) -> T:
         """The value of a key that must stand there."""
         value = self.take(key, kind)
         if value is None:
             raise self.error(key, "is required")
         return value
 
-    def read[T](self, key: str, parse: Callable[[str], T], default: T) -> T:
+    def read(self, key: str, parse: Callable[[str], T], default: T) -> T:
         """A string parsed by `parse`, whose ValueError becomes the reason."""
         text = self.take(key, str)
         if text is None:
