@@ -88,36 +88,3 @@ class MemoryWrite(Event):
     """sha256 of the body."""
     label: str
     task: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionStarted(Event):
-    """A launch began."""
-
-    event = "session.started"
-    log = "sessions.jsonl"
-
-    harness: str
-    auth: str
-    destination: str
-    backend: str
-    label: str
-    ceiling: str
-    handling: str
-    workdir: str
-    model: str | None = None
-    task: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionEnded(Event):
-    """A launch ended: the exit code, and why when amem ended it."""
-
-    event = "session.ended"
-    log = "sessions.jsonl"
-
-    exit: int
-    reason: str | None = None
-    label: str
-    handoffs: tuple[str, ...] = ()
-    task: str | None = None

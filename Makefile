@@ -1,0 +1,65 @@
+# Every target sets up what it needs in .venv on first use and works offline after that.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+-include local/.env
+export
+
+ROOT_FLAG = $(if $(ROOT),--root $(ROOT),$(if $(MEMORY_ROOT),--root $(MEMORY_ROOT)))
+LAUNCH_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH)) $(if $(PROVIDER),--provider $(PROVIDER)) \
+  $(if $(MODEL),--model $(MODEL)) $(if $(SUBAGENTS),--subagents $(SUBAGENTS)) $(if $(BACKEND),--backend $(BACKEND)) \
+  $(if $(DOMAIN),--domain $(DOMAIN)) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
+export PROMPT
+
+.PHONY: help setup demo launch usage check fmt test test-real bench bench-peers harnesses wheel-check
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+$(READY): requirements/dev.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing pinned packages into $(VENV) (once) …" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY) ## make the virtual environment
+	@if command -v cc >/dev/null && test -e /usr/include/sys/capability.h; then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/prctl.txt \
+	    || echo "python-prctl did not build; amem's own implementation is used" >&2; fi
+
+demo: $(READY) ## the main job on the embedded provider: seed, run an agent confined, show what it left
+	@$(BIN)/python scripts/demo.py
+
+launch: $(READY) ## a harness in the sandbox: HARNESS= [AUTH PROVIDER MODEL PROMPT ARGS SUBAGENTS BACKEND]
+	@$(BIN)/amem $(ROOT_FLAG) launch $(LAUNCH_FLAGS)
+
+usage: $(READY) ## tokens by destination and model
+	@$(BIN)/amem $(ROOT_FLAG) usage $(ARGS)
+
+check: $(READY) ## formatting, lint, types, import contracts, file names
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 4
+	@$(BIN)/python scripts/check-names.py
+
+fmt: $(READY) ## format the code
+	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
+
+test: $(READY) ## every test that needs no download beyond Python packages
+	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
+
+test-real: $(READY) harnesses ## tests on real harness programs, gateways, databases and browsers
+	@$(BIN)/python -m pytest -q -m "real_harness or real"
+
+bench: $(READY) ## the benchmark table (ONLY=P1,P4)
+	@$(BIN)/python scripts/bench.py $(if $(ONLY),--only $(ONLY))
+
+bench-peers: $(READY) ## install what the benchmarks compare with
+	@$(BIN)/python scripts/bench-peers.py
+
+harnesses: $(READY) ## install the pinned harness programs (HARNESS=claude,codex for some)
+	@$(BIN)/python scripts/install-harnesses.py $(if $(HARNESS),$(HARNESS))
+
+wheel-check: $(READY) ## build the wheel and try it in an environment of its own
+	@$(BIN)/python scripts/wheel-check.py

@@ -1,0 +1,91 @@
+"""What a command gets: the global flags, the environment, and the root's settings, each loaded when first asked for."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from amem.cli.globals import Globals
+from amem.errors import UsageError
+from amem.settings import credentials, grants, root
+
+if TYPE_CHECKING:
+    from amem.memory.session import Memory, Session
+    from amem.sandbox.child import Stage
+
+
+class Context:
+    """The composition of one command line."""
+
+    def __init__(self, flags: Globals, environment: Mapping[str, str], stage: "Stage | None" = None) -> None:
+        self.flags = flags
+        self.environment = environment
+        self.stage = stage
+
+    @cached_property
+    def where(self) -> root.Root:
+        """The root that the flags and the environment name; it need not exist."""
+        return root.locate(self.flags.root, self.environment)
+
+    @cached_property
+    def root(self) -> root.Root:
+        """The same root. Raises UnavailableError when `amem init` never made it."""
+        return self.where.existing()
+
+    @cached_property
+    def grants(self) -> grants.Grants:
+        """The root's grants."""
+        return grants.load(self.root.grants)
+
+    @cached_property
+    def credentials(self) -> credentials.Credentials:
+        """The keys that this command may use."""
+        return credentials.load(self.root.credentials, self.environment)
+
+    @cached_property
+    def principal(self) -> str:
+        """Who acts: the owner, or the person that `--as` names and the calling OS user may be."""
+        wanted = self.flags.principal
+        if wanted is None or wanted == self.grants.owner:
+            return self.grants.owner
+        if os_user() not in self.grants.people.get(wanted, ()):
+            raise UsageError(
+                f"--as {wanted}: {self.root.grants} does not let the user {os_user()!r} act as this person",
+                hint=f'add os_users = ["{os_user()}"] under [people."{wanted}"]',
+            )
+        return wanted
+
+    def domain(self, asked: str | None) -> str:
+        """The domain asked for, or the only one, or the default one. Raises UsageError that names them."""
+        known = self.grants.domains
+        if asked is None:
+            asked = next(iter(known)) if len(known) == 1 else self.grants.default_domain
+        if asked is None:
+            raise UsageError(f"which domain? this root has {', '.join(known)}", hint="add --domain, or default_domain to grants.toml")
+        if asked not in known:
+            close = root.near(asked, tuple(known))
+            raise UsageError(f"--domain {asked}: this root has {', '.join(known)}{close}", hint="amem doctor --config")
+        return asked
+
+    @cached_property
+    def memory(self) -> "Memory":
+        """The record with its index and policy, opened for this process."""
+        from amem.memory.open import open_memory
+
+        return open_memory(self.root, self.grants)
+
+    def owner_session(self, domain: str | None) -> "Session":
+        """A session of the acting person in a domain."""
+        from amem.memory.open import owner_session
+
+        return owner_session(self.memory, self.principal, self.domain(domain))
+
+
+def os_user() -> str:
+    """The name of the calling OS user."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

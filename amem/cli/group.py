@@ -1,0 +1,59 @@
+"""The lazy click group: a command's module is imported when the command is called, and no sooner."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amem.cli.context import Context
+from amem.cli.globals import Globals
+from amem.cli.table import COMMANDS
+from amem.errors import AmemError, UsageError
+from amem.settings.root import check_environment, near
+
+if TYPE_CHECKING:
+    from amem.sandbox.child import Stage
+
+
+class _Group(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        row = COMMANDS.get(cmd_name)
+        if row is None:
+            return None
+        command: click.Command = getattr(importlib.import_module(row.module), row.attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"{args[0]}: no such command{near(args[0], tuple(COMMANDS))}", hint="amem --help")
+        return super().resolve_command(ctx, args)
+
+
+ROOT_GROUP = _Group(name="amem", help="AI coding harnesses in a sandbox, with metered egress and one shared memory.")
+
+
+def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
+    """Run a command line whose global flags were taken off. Raises AmemError; a command's return value is the exit code."""
+    import os
+
+    check_environment(os.environ)
+    context = Context(flags, os.environ, stage)
+    try:
+        code: Any = ROOT_GROUP.main(argv, prog_name="amem", standalone_mode=False, obj=context)
+    except click.exceptions.Abort:
+        return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.ClickException as error:
+        raise _usage(error) from error
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: click.ClickException) -> AmemError:
+    """Click's complaint in our words: what is wrong, and the command that shows what is right."""
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "amem"
+    return UsageError(error.format_message().rstrip("."), hint=f"{path} --help")

@@ -1,0 +1,80 @@
+"""The entry point: version and overview first, the stage of a launch next, click last.
+
+A launch forks its stage before anything else is imported and before any key is read, so that the sandbox is built from a
+small single-threaded process.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from amem import __version__
+
+if TYPE_CHECKING:
+    from amem.sandbox.child import Stage
+
+CONFINED = ("launch", "work")
+"""Commands that need a stage."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    argv = sys.argv[1:]
+    if argv == ["--version"]:
+        print(f"amem {__version__}")
+        sys.exit(0)
+    if argv in ([], ["--help"], ["-h"]) and "_AMEM_COMPLETE" not in os.environ:
+        from amem.cli.table import overview
+
+        print(overview(__version__))
+        sys.exit(0)
+    stage = _stage(argv)
+    code = run(argv, stage)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = code or 1
+    # Threads of the egress may still be importing; what had to be settled was settled by the command itself.
+    os._exit(code)
+
+
+def run(argv: list[str], stage: "Stage | None" = None) -> int:
+    """Run one command line and return its exit code; errors are printed here, once."""
+    from amem.cli import globals as global_flags
+    from amem.cli import output
+    from amem.errors import AmemError
+
+    as_json = "--json" in argv
+    try:
+        flags, rest = global_flags.split(argv)
+        as_json = flags.json
+        from amem.cli.group import invoke
+
+        return invoke(flags, rest, stage)
+    except AmemError as error:
+        output.fail(error, as_json)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone: nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    finally:
+        if stage is not None:
+            stage.close()
+
+
+def _stage(argv: list[str]) -> "Stage | None":
+    """Fork the stage when this is a launch and not only its help."""
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    if "--help" in words or "-h" in words or not any(word in CONFINED for word in words[:6]):
+        return None
+    from amem.sandbox.child import fork_stage
+
+    return fork_stage()
+
+
+if __name__ == "__main__":
+    main()

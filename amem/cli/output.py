@@ -1,0 +1,62 @@
+"""How results and errors are printed: the result alone on stdout; tables that fit 80 columns; control characters visible."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from amem.errors import AmemError
+
+WIDTH = 80
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document, as one line."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def visible(text: str) -> str:
+    """The text with control and bidirectional characters as escapes; newline and tab stay."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, its control characters visible."""
+    return visible(" ".join(text.split()))
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, stretch: int = -1) -> str:
+    """Rows in columns that fit 80 characters: numbers to the right, the column `stretch` cut when there is no room."""
+    values = list(rows)
+    cells = [[one_line(str(value)) for value in row] for row in values]
+    right = [bool(values) and all(isinstance(row[i], (int, float)) for row in values) for i in range(len(headers))]
+    widths = [max([len(head), *(len(row[i]) for row in cells)]) for i, head in enumerate(headers)]
+    room = WIDTH - sum(widths) - 2 * (len(headers) - 1)
+    widths[stretch] = max(8, widths[stretch] + min(0, room))
+    return "\n".join(_join(row, widths, right) for row in [headers, *cells])
+
+
+def _join(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cut = [value if len(value) <= width else value[: width - 1] + "…" for value, width in zip(values, widths, strict=True)]
+    return "  ".join(f"{v:>{w}}" if r else f"{v:<{w}}" for v, w, r in zip(cut, widths, right, strict=True)).rstrip()
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr: progress, a warning, a hint."""
+    sys.stderr.write(f"amem: {visible(text)}\n")
+    sys.stderr.flush()
+
+
+def fail(error: AmemError, as_json: bool) -> None:
+    """Print an error: what and why, then one command that helps."""
+    if as_json:
+        body: dict[str, Any] = {"code": error.code, "message": error.message}
+        if error.hint:
+            body["hint"] = error.hint
+        sys.stderr.write(json.dumps({"error": {**body, **error.facts}}, ensure_ascii=False, default=str) + "\n")
+        return
+    sys.stderr.write(f"amem: {visible(error.message)}\n")
+    if error.hint:
+        sys.stderr.write(f"try: {visible(error.hint)}\n")

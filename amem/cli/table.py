@@ -1,0 +1,57 @@
+"""Every command: where it lives, what it is for, and under which heading `amem --help` lists it. Imports nothing."""
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A row of the table. `attribute` is a click command or group in `module`."""
+
+    module: str
+    attribute: str
+    summary: str
+    group: str
+
+
+COMMANDS = {
+    "init": Command("amem.commands.init", "command", "make a root: record, grants, prices", "Set up"),
+    "doctor": Command("amem.commands.doctor", "command", "check what a launch needs, and say what to do", "Set up"),
+    "completion": Command("amem.commands.completion", "command", "print shell completion for bash, zsh or fish", "Set up"),
+    "launch": Command("amem.commands.launch", "command", "run a harness in the sandbox", "Sessions"),
+    "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
+    "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
+    "t0": Command("amem.commands.memory", "t0", "the opening page of a session", "Memory"),
+    "search": Command("amem.commands.memory", "search", "search the record", "Memory"),
+    "get": Command("amem.commands.memory", "get", "read an entry", "Memory"),
+    "list": Command("amem.commands.memory", "list_", "list entries", "Memory"),
+    "write": Command("amem.commands.memory", "write", "write an entry", "Memory"),
+    "handoff": Command("amem.commands.handoff", "group", "what sessions left for the next one", "Memory"),
+    "reindex": Command("amem.commands.reindex", "command", "rebuild the search index from the record", "Memory"),
+}
+
+EXAMPLES = """\
+  amem init --owner human:asf:you
+  amem launch --harness claude --auth key --prompt 'load T0 and summarise'
+  amem search import retries --json
+  amem usage"""
+
+
+def overview(version: str) -> str:
+    """The text of `amem --help`."""
+    width = max(map(len, COMMANDS))
+    lines = [
+        f"amem {version}: AI coding harnesses in a sandbox, with metered egress and one shared memory.",
+        "",
+        "Usage: amem [--root PATH] [--json] COMMAND [ARGUMENTS]",
+    ]
+    for group in dict.fromkeys(row.group for row in COMMANDS.values()):
+        lines += ["", f"{group}:"]
+        lines += [f"  {name:{width}}  {row.summary}" for name, row in COMMANDS.items() if row.group == group]
+    lines += [
+        "",
+        "Everywhere: --root PATH (else AMEM_ROOT, else ~/.amem), --json, --no-color, --as PRINCIPAL,",
+        "--version, --help. After a bare -- all belongs to the harness. `amem COMMAND --help` has more.",
+        "",
+        "Examples:",
+        EXAMPLES,
+    ]
+    return "\n".join(lines)

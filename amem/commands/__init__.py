@@ -1,0 +1,1 @@
+"""One module per noun: parse, call one service, print. `--json` prints the same rows."""
