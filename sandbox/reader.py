@@ -1,0 +1,85 @@
+"""Read what a sandbox wrote, from the host, as the work of an adversary.
+
+The one door for outbox notes, transcripts, handoffs and login files. `openat2` keeps the whole path beneath its folder and
+follows no link, no magic link and no mount; the file must be regular and have one name; its size is bounded.
+"""
+
+import ctypes
+import os
+import stat
+from typing import NamedTuple
+
+_SYS_OPENAT2 = 437  # the same number on x86_64 and aarch64 (Linux 5.6)
+_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class Refused(NamedTuple):
+    """A file that was not read, and why."""
+
+    path: str
+    why: str
+
+
+def read_file(folder: str, name: str, max_bytes: int) -> bytes | Refused:
+    """The bytes of `name` beneath `folder`, or why they were not read. `name` may have slashes. Never blocks."""
+    try:
+        descriptor = open_beneath(folder, name, os.O_RDONLY)
+    except OSError as error:
+        return Refused(name, _why(error))
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return Refused(name, "not a regular file")
+        if found.st_nlink != 1:
+            return Refused(name, "it has a second name (hard link)")
+        if found.st_size > max_bytes:
+            return Refused(name, f"{found.st_size} bytes; at most {max_bytes} are read")
+        chunks, left = [], max_bytes
+        while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return b"".join(chunks)
+    except OSError as error:
+        return Refused(name, _why(error))
+    finally:
+        os.close(descriptor)
+
+
+def names(folder: str, name: str = ".") -> list[str]:
+    """The names in a directory beneath `folder`, sorted; none when it is not a plain directory."""
+    try:
+        descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return []
+    try:
+        return sorted(os.listdir(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def open_beneath(folder: str, name: str, flags: int) -> int:
+    """Open `name` beneath `folder` without following anything. Raises OSError."""
+    parent = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+        how = _OpenHow(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS | _NO_XDEV)
+        descriptor: int = _libc.syscall(_SYS_OPENAT2, parent, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how))
+        if descriptor < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), name)
+        return descriptor
+    finally:
+        os.close(parent)
+
+
+def _why(error: OSError) -> str:
+    """The kernel's answer in words; a link shows as ELOOP, a step outside as EXDEV."""
+    import errno
+
+    words = {errno.ELOOP: "a symbolic link", errno.EXDEV: "it leads outside its folder", errno.ENOENT: "not there"}
+    return words.get(error.errno or 0, error.strerror or str(error))
