@@ -1,0 +1,58 @@
+"""The one door: every decision is logged before anybody learns of it.
+
+Owns no state but the policy in force. When the log cannot be written the caller gets the log's error and no decision,
+so nothing proceeds.
+"""
+
+from collections.abc import Callable
+
+from amem.logs.schema import PolicyDecision
+from amem.model.clock import Clock, stamp
+from amem.policy.decision import Decision
+from amem.policy.engine import PolicyEngine
+from amem.policy.request import Request
+
+
+class Door:
+    """Decide and log. `append` writes one event to the decision log and raises when it could not."""
+
+    def __init__(self, engine: PolicyEngine, append: Callable[[PolicyDecision], None], clock: Clock) -> None:
+        self._engine = engine
+        self._append = append
+        self._clock = clock
+
+    @property
+    def version(self) -> str:
+        """The version of the policy in force."""
+        return self._engine.version
+
+    def swap(self, engine: PolicyEngine) -> None:
+        """Put another policy or other grants in force from the next decision on; one under way ends under the old."""
+        self._engine = engine
+
+    def decide(self, request: Request) -> Decision:
+        """The decision, already in the log. Raises what `append` raises."""
+        decision = self._engine.decide(request)
+        self._append(event(request, decision, stamp(self._clock())))
+        return decision
+
+
+def event(request: Request, decision: Decision, at: str) -> PolicyDecision:
+    """The log's record of a decision: what was asked shows as a digest only."""
+    asked = request.input
+    return PolicyDecision(
+        at=at,
+        id=decision.id,
+        session=asked.get("session"),
+        domain=asked.get("domain"),
+        principal=asked.get("principal"),
+        action=decision.action,
+        allow=decision.allow,
+        hold=decision.hold or None,
+        review=decision.review,
+        task=asked.get("task"),
+        reasons=tuple({"code": reason.code, **reason.facts} for reason in decision.reasons),
+        citations=decision.citations,
+        policy_version=decision.policy_version,
+        input_digest=decision.input_digest,
+    )

@@ -1,0 +1,290 @@
+"""Evaluate the policy: the only importer of regorus.
+
+Owns one interpreter per thread. Whatever is not a well-formed decision is a denial: undefined, null, a wrong type, an
+error, a panic. It must not log and must not act; `door` logs what it returns before anything proceeds.
+
+Easy to break: regorus engines may be used by the thread that made them only (another one gets a panic, which is a
+BaseException), so a `PolicyEngine` is a value that any thread may hold, and each thread builds its interpreter on first
+use. The compiled API of regorus is not used: it turns an error inside a denial into no denial.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from amem.errors import ConfigError, IntegrityError
+from amem.model import ids
+from amem.policy import reasons
+from amem.policy.decision import Decision, Reason
+from amem.policy.grants import beyond, grants_data, narrow, resolve
+from amem.policy.request import READ, WRITE, Request
+
+__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "sources"]
+
+BUILTIN = Path(__file__).with_name("rego")
+Module = tuple[str, str]
+"""A module's name, for messages, and its text."""
+
+NESTING_LIMIT = 12
+"""Brackets in brackets: regorus' parse time doubles with each (0.13: 0.2 s at 13, hours at 30), with the GIL held."""
+_GRANTS_CACHED = 1024
+_ENGINES_PER_THREAD = 4
+_WHERE = re.compile(r"--> (\S+:\d+:\d+)")
+_ERROR = re.compile(r"^(?:\d+ \| *)?error: (.{1,160})", re.MULTILINE)
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_REVIEWS = (None, "human")
+_CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
+"""One form of a request: what is evaluated is what the digest is over."""
+
+
+class PolicyEngine:
+    """Policy modules and their data, ready to decide in any thread.
+
+    `modules` are the policy in force (package `amem` and below), `rules` the record's own (package `amem.rules`).
+    Raises ConfigError when a module does not load or stands in a package it may not, or when `data` would replace one.
+    """
+
+    def __init__(self, modules: Sequence[Module], data: Mapping[str, Any], rules: Sequence[Module] = ()) -> None:
+        self._modules = tuple(modules)
+        self._rules = tuple(rules)
+        self._data = data
+        self._serial = next(_serials)
+        self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.version = _version((*self._modules, *self._rules))
+        """`sha256:` and 16 digits over the modules and rules, in order."""
+        self._interpreter()
+
+    def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
+        """The same policy over other data: after `grants.toml` changed."""
+        return PolicyEngine(self._modules, data, self._rules)
+
+    def decide(self, request: Request) -> Decision:
+        """Evaluate one request. Never raises for what the policy or the request is like: that is a denial."""
+        grant = self._grant(request.input)
+        try:
+            asked = _CANONICAL.encode({**request.input, "action": request.action, "grant": grant})
+        except (TypeError, ValueError) as error:
+            return self._deny(request, "", "bad_request", why=str(error)[:160])
+        digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
+        found: Any = None
+        denials: Any = []
+        try:
+            interpreter = self._interpreter()
+            interpreter.set_input_json(asked)
+            found = interpreter.eval_rule("data.amem.decision")
+            if self._rules:
+                denials = interpreter.eval_rule("data.amem.record.denials")
+        except BaseException as error:  # a panic of regorus is a BaseException
+            _running.engines.pop(self._serial, None)
+            if not _is_regorus(error):
+                raise
+            return self._deny(request, digest, "policy_error", why=_told(error))
+        try:
+            return self._read(request, grant, digest, found, denials)
+        except (TypeError, ValueError, KeyError) as error:
+            return self._deny(request, digest, "policy_error", why=f"a malformed decision: {str(error)[:160]}")
+
+    def _read(self, request: Request, grant: Mapping[str, Any], digest: str, found: Any, denials: Any) -> Decision:
+        """Make a decision of what the policy gave. Raises TypeError, ValueError or KeyError when it is malformed."""
+        if found is None:
+            return self._deny(request, digest, "policy_undefined", action=request.action)
+        allow, hold, review = found["allow"], found.get("hold", False), found.get("review")
+        if not isinstance(allow, bool) or not isinstance(hold, bool) or review not in _REVIEWS:
+            raise TypeError("allow and hold are true or false, review is null or human")
+        why = [_reason(told) for told in found.get("reasons", [])]
+        citations: tuple[str, ...] = ()
+        if denials:
+            citations = tuple(dict.fromkeys(denial["policy"] for denial in denials))
+            why += [_reason({"code": "record_rule", **denial}) for denial in denials]
+            allow = hold = False
+        if allow and (why or hold):
+            raise ValueError("allowed beside a reason")
+        if hold and (request.action != WRITE or not grant["write"]):
+            hold = False
+        result: Mapping[str, Any] = {}
+        if allow:
+            if (excess := beyond(request.action, request.input, grant, self._data)) is not None:
+                return self._deny(request, digest, "beyond_grant", why=excess)
+            if request.action == READ:
+                result = narrow(found["filter"], request.input, grant)
+        return Decision(
+            id=ids.draw("decision"),
+            action=request.action,
+            allow=allow,
+            hold=hold,
+            review=review,
+            reasons=tuple(sorted(why, key=lambda reason: reasons.place(reason.code))),
+            citations=citations,
+            policy_version=self.version,
+            input_digest=digest,
+            result=result,
+        )
+
+    def _deny(self, request: Request, digest: str, code: str, **facts: Any) -> Decision:
+        return Decision(
+            id=ids.draw("decision"),
+            action=request.action,
+            allow=False,
+            reasons=(Reason(code, facts),),
+            policy_version=self.version,
+            input_digest=digest,
+            result={},
+        )
+
+    def _grant(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        key = (asked.get("domain", ""), asked.get("principal", ""))
+        grant = self._grants.get(key)
+        if grant is None:
+            if len(self._grants) >= _GRANTS_CACHED:
+                self._grants.clear()
+            grant = self._grants[key] = resolve(self._data, *key)
+        return grant
+
+    def _interpreter(self) -> Any:
+        """This thread's interpreter of this policy. The oldest of a thread is dropped by that thread: see above."""
+        engines: OrderedDict[int, Any] = _running.engines
+        found = engines.get(self._serial)
+        if found is None:
+            found = engines[self._serial] = _build(self._modules, self._rules, self._data)
+            while len(engines) > _ENGINES_PER_THREAD:
+                engines.popitem(last=False)
+        return found
+
+
+def builtin() -> tuple[Module, ...]:
+    """The built-in policy's modules."""
+    return (_module(BUILTIN / "amem.rego"),)
+
+
+def sources(policy_dir: Path) -> tuple[Module, ...]:
+    """The policy in force: the root's `policy/*.rego` in the order of their names, or the built-in one when there is none."""
+    found = sorted(policy_dir.glob("*.rego")) if policy_dir.is_dir() else []
+    return tuple(map(_module, found)) or builtin()
+
+
+def load(policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module] = ()) -> PolicyEngine:
+    """The policy in force over `data`, after a self-test of the engine.
+
+    Raises ConfigError for a module that does not load, IntegrityError when the engine answers the golden requests in any
+    other way than it should: then nothing is decided here.
+    """
+    from amem.policy.golden import mismatches
+
+    wrong = mismatches()
+    if wrong:
+        raise IntegrityError(f"the policy engine failed its self-test: {'; '.join(wrong)}", hint="amem doctor")
+    return PolicyEngine(sources(policy_dir), data, rules)
+
+
+def nesting(text: str) -> int:
+    """How deep brackets stand in brackets, strings and comments included: an upper bound, in one pass."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{(\])}]", text):
+        depth = depth + 1 if bracket in "[{(" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+_serials = itertools.count()
+
+
+class _Running(threading.local):
+    """The interpreters of this thread, by the serial of their `PolicyEngine`."""
+
+    def __init__(self) -> None:
+        self.engines: OrderedDict[int, Any] = OrderedDict()
+
+
+_running = _Running()
+
+
+def _module(path: Path) -> Module:
+    try:
+        return path.name, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _version(modules: Iterable[Module]) -> str:
+    total = hashlib.sha256()
+    for name, text in modules:
+        total.update(f"{len(name.encode())} {len(text.encode())} {name}\n{text}".encode())
+    return "sha256:" + total.hexdigest()[:16]
+
+
+def _build(modules: Sequence[Module], rules: Sequence[Module], data: Mapping[str, Any]) -> Any:
+    import regorus
+
+    engine = regorus.Engine()
+    engine.set_rego_v0(False)
+    packages: set[str] = set()
+    for name, text in modules:
+        package = _add(engine, name, text)
+        if package != "data.amem" and (not package.startswith("data.amem.") or package in _RESERVED):
+            _refuse(name, f"a policy stands in package amem, not in {package.removeprefix('data.')}")
+        packages.add(package)
+    if "data.amem" not in packages:
+        _refuse(", ".join(name for name, _ in modules) or "policy", "no module is in package amem")
+    _add(engine, *_module(BUILTIN / "record.rego"))
+    for name, text in rules:
+        if (package := _add(engine, name, text)) != "data.amem.rules":
+            _refuse(name, f"a rule of the record stands in package amem.rules, not in {package.removeprefix('data.')}")
+    if "amem" in data:
+        raise ConfigError("policy data: the key amem would replace the rules of package amem")
+    try:
+        engine.add_data_json(json.dumps(data, allow_nan=False))
+        engine.eval_query("1")  # unsafe variables are reported by the first evaluation of anything
+    except BaseException as error:
+        if not _is_regorus(error):
+            raise
+        raise ConfigError(f"policy: {_told(error)}", hint="amem policy lint") from error
+    return engine
+
+
+_RESERVED = ("data.amem.rules", "data.amem.record")
+
+
+def _add(engine: Any, name: str, text: str) -> str:
+    if nesting(text) > NESTING_LIMIT:
+        _refuse(name, f"brackets stand more than {NESTING_LIMIT} deep")
+    try:
+        return str(engine.add_policy(name, text))
+    except BaseException as error:
+        if not _is_regorus(error):
+            raise
+        raise ConfigError(f"policy/{name}: {_told(error)}", hint="amem policy lint") from error
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise ConfigError(f"policy/{name}: {why}", hint="amem policy lint")
+
+
+def _is_regorus(error: BaseException) -> bool:
+    """Whether regorus raised it: any Exception, or the panic of its binding; never an interrupt, an exit, a cancellation."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _told(error: BaseException) -> str:
+    """Where and why, in one line, without the stack that RUST_BACKTRACE adds and without the source that was quoted."""
+    text = str(error).split("Stack backtrace")[0]
+    where, why = _WHERE.search(text), _ERROR.search(text)
+    told = why[1] if why else " ".join(text.split())[:160]
+    return reasons.visible(f"{where[1]}: {told}" if where else told)
+
+
+def _reason(told: Any) -> Reason:
+    """A reason of the policy's list. Raises TypeError or ValueError."""
+    facts = dict(told)
+    code = facts.pop("code")
+    if not isinstance(code, str) or _CODE.fullmatch(code) is None:
+        raise ValueError("a reason's code is a word in lower case")
+    for value in facts.values():
+        if not isinstance(value, (str, int, float, bool, list, type(None))):
+            raise TypeError(f"a fact of {code} is neither a word, a number nor a list")
+    return Reason(code, facts)

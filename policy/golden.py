@@ -1,0 +1,109 @@
+"""The engine's self-test: golden requests over the built-in policy, with the answers they must have.
+
+It is the engine that is tested, not the root's policy: another library under the same module name, a changed default of
+the language or a broken build answers at least one of these in another way. A few milliseconds, once a process.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from amem.model.label import Label
+from amem.policy import request as ask
+from amem.policy.decision import Decision
+from amem.policy.engine import PolicyEngine, builtin
+from amem.policy.request import Request
+
+_OWNER = "human:golden:owner"
+DATA: Mapping[str, Any] = {
+    "grants": {
+        "owner": _OWNER,
+        "domains": {
+            "dom-golden": {
+                "principals": {
+                    "agent:*": {"read": "public", "write": False},
+                    "agent:writer": {"read": "internal", "write": True},
+                }
+            }
+        },
+        "destinations": {"provider": {"ceiling": "internal"}, "closed": {"ceiling": None}},
+    }
+}
+
+
+class Golden(NamedTuple):
+    """A request and what must be decided."""
+
+    name: str
+    request: Request
+    allow: bool
+    hold: bool = False
+    codes: tuple[str, ...] = ()
+    result: Mapping[str, Any] = {}
+
+    def holds(self, found: Decision) -> bool:
+        """Say whether a decision is the one that must be."""
+        codes = tuple(reason.code for reason in found.reasons)
+        return (found.allow, found.hold, codes, found.result) == (self.allow, self.hold, self.codes, self.result)
+
+
+def _who(principal: str = "agent:writer", domain: str = "dom-golden") -> dict[str, Any]:
+    return {"principal": principal, "domain": domain, "session": "ses-00000000", "task": None}
+
+
+def _call(label: Label, destination: str = "provider", ceiling: Label | None = Label.INTERNAL) -> Request:
+    return ask.model_call(
+        **_who(), label=label, destination=destination, ceiling=ceiling, dialect="anthropic", model="m", billing="metered"
+    )
+
+
+def _read(principal: str, handling: Label, domain: str = "dom-golden") -> Request:
+    return ask.read(**_who(principal, domain), handling=handling)
+
+
+def _write(principal: str = "agent:writer", label: Label = Label.PUBLIC, **changed: Any) -> Request:
+    usual: dict[str, Any] = {"supersedes": (), "findings": (), "superseded_so_far": 0, "max_supersedes": 2}
+    return ask.write(
+        **_who(principal), owner=_OWNER, type="fact", classification=Label.INTERNAL, label=label, **(usual | changed)
+    )  # fmt: skip
+
+
+def _entry(tier: str, domain: str = "dom-golden") -> Mapping[str, str]:
+    return {"id": "mem-golden-000000000000", "tier": tier, "author": "agent:other", "domain": domain}
+
+
+def _served(label: str) -> Mapping[str, Any]:
+    return {"domains": ["dom-golden"], "max_label": label, "min_tier": "raw"}
+
+
+def cases() -> Iterator[Golden]:
+    """The golden requests."""
+    raw, verified, other = _entry("raw"), _entry("verified"), _entry("raw", "dom-other")
+    yield Golden("a call under the ceiling", _call(Label.INTERNAL), True)
+    yield Golden("a call over the ceiling", _call(Label.RESTRICTED), False, codes=("label_over_ceiling",))
+    yield Golden("a call over the route's ceiling", _call(Label.INTERNAL, ceiling=Label.PUBLIC), False, codes=("label_over_ceiling",))
+    yield Golden("a call without a ceiling", _call(Label.PUBLIC, ceiling=None), False, codes=("no_ceiling",))
+    yield Golden("a call to a closed destination", _call(Label.PUBLIC, "closed"), False, codes=("no_ceiling",))
+    yield Golden("a call to nowhere", _call(Label.PUBLIC, "nowhere"), False, codes=("unknown_destination",))
+    yield Golden("the longest grant reads", _read("agent:writer", Label.RESTRICTED), True, result=_served("internal"))
+    yield Golden("handling bounds a read", _read("agent:writer", Label.PUBLIC), True, result=_served("public"))
+    yield Golden("a pattern reads", _read("agent:any", Label.RESTRICTED), True, result=_served("public"))
+    yield Golden("the owner reads all", _read(_OWNER, Label.RESTRICTED), True, result=_served("restricted"))
+    yield Golden("a stranger", _read("tap:any", Label.PUBLIC), False, codes=("no_read_grant",))
+    yield Golden("no such domain", _read(_OWNER, Label.PUBLIC, "dom-none"), False, codes=("unknown_domain",))
+    yield Golden("a write", _write(supersedes=(raw, raw)), True)
+    yield Golden("a write without a grant", _write("agent:any"), False, codes=("no_write_grant",))
+    yield Golden("a write below the session", _write(label=Label.RESTRICTED), False, codes=("label_below_session",))
+    yield Golden("a write with findings", _write(findings=("secret",)), False, hold=True, codes=("scan_findings",))
+    yield Golden("a write over verified", _write(supersedes=(verified,)), False, True, ("supersede_verified",))
+    yield Golden("a write past the gate", _write(supersedes=(raw,), superseded_so_far=2), False, True, ("too_many_superseded",))
+    yield Golden("a write into another domain", _write(supersedes=(other,)), False, codes=("supersede_other_domain",))
+    yield Golden("the owner passes the gates", _write(_OWNER, findings=("secret",), supersedes=(verified,), superseded_so_far=9), True)
+    yield Golden("an unknown action", Request("nothing", {"principal": _OWNER, "domain": "dom-golden"}), False, codes=("unknown_action",))
+
+
+@cache
+def mismatches() -> tuple[str, ...]:
+    """The golden requests that this process' engine decides wrongly, by name; empty when all is well."""
+    engine = PolicyEngine(builtin(), DATA)
+    return tuple(case.name for case in cases() if not case.holds(engine.decide(case.request)))

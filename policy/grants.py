@@ -1,0 +1,105 @@
+"""What the policy sees of the grants, and the line it cannot cross.
+
+The host resolves the one grant that answers a request (the longest pattern wins), so that rules see a fact instead of
+matching patterns again in another way; and it checks what a policy allowed against that grant, because a root's own
+policy may narrow the grants and never widen them. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from amem.model.label import Label
+from amem.model.principal import SYSTEM, matches
+
+if TYPE_CHECKING:
+    from amem.settings.grants import Grants
+
+NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False}
+"""The grant of whoever has none, in a domain that does not exist. `none` is no label: every comparison with it fails."""
+STRANGER: Mapping[str, Any] = {"known": True, "read": "none", "write": False}
+
+
+def grants_data(grants: "Grants") -> Mapping[str, Any]:
+    """The grants as the policy's data, under `data.grants`: labels as words, nothing secret, no addresses."""
+    return {
+        "grants": {
+            "owner": grants.owner,
+            "domains": {
+                name: {
+                    "default": str(domain.default),
+                    "admit_own": domain.admit_own,
+                    "principals": {
+                        pattern: {
+                            "read": str(granted.read),
+                            "write": granted.write,
+                            "capabilities": list(granted.capabilities),
+                            "server_tools": list(granted.server_tools),
+                        }
+                        for pattern, granted in domain.principals.items()
+                    },
+                }
+                for name, domain in grants.domains.items()
+            },
+            "destinations": {
+                name: {"ceiling": None if found.ceiling is None else str(found.ceiling)} for name, found in grants.destinations.items()
+            },
+            "gates": {"max_supersedes_per_session": grants.gates.max_supersedes_per_session},
+        }
+    }
+
+
+def resolve(data: Mapping[str, Any], domain: str, principal: str) -> Mapping[str, Any]:
+    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write}`."""
+    found = data.get("grants", {}).get("domains", {}).get(domain)
+    if found is None:
+        return NOBODY
+    if principal in (data["grants"].get("owner"), SYSTEM):
+        return {"known": True, "read": str(Label.RESTRICTED), "write": True}
+    principals = found.get("principals", {})
+    matching = [pattern for pattern in principals if matches(pattern, principal)]
+    if not matching:
+        return STRANGER
+    granted = principals[max(matching, key=len)]
+    return {"known": True, "read": granted["read"], "write": granted["write"] is True}
+
+
+def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
+    """Say in what way an allowed request goes beyond the grants, or None when it stays within them."""
+    match action:
+        case "model_call":
+            ceilings = (asked["ceiling"], _ceiling(data, asked["destination"]))
+            return None if all(_within(asked["label"], ceiling) for ceiling in ceilings) else "a call above the destination's ceiling"
+        case "read":
+            return None if grant["known"] and grant["read"] in _LABELS else "a read without a grant"
+        case "write":
+            if not grant["write"]:
+                return "a write without a grant"
+            return None if _within(asked["label"], asked["classification"]) else "a classification below the session's label"
+        case _:
+            return None
+
+
+def narrow(found: Mapping[str, Any], asked: Mapping[str, Any], grant: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The policy's read filter, cut down to the domain asked for, the grant and the handling. Raises ValueError."""
+    domains, label, tier = found["domains"], found["max_label"], found["min_tier"]
+    if not isinstance(domains, list) or label not in _LABELS or tier not in _TIERS:
+        raise ValueError("a read filter is {domains: [...], max_label, min_tier}")
+    bounds = (Label(label), Label(grant["read"]), Label(asked["handling"]))
+    return {
+        "domains": [asked["domain"]] if asked["domain"] in domains else [],
+        "max_label": str(min(bounds, key=lambda bound: bound.rank)),
+        "min_tier": tier,
+    }
+
+
+_LABELS = frozenset(map(str, Label))
+_TIERS = frozenset(("raw", "curated", "verified"))
+
+
+def _ceiling(data: Mapping[str, Any], destination: str) -> str | None:
+    found = data.get("grants", {}).get("destinations", {}).get(destination)
+    return None if found is None else found.get("ceiling")
+
+
+def _within(label: str, ceiling: str | None) -> bool:
+    return ceiling in _LABELS and not Label(label).exceeds(Label(ceiling))

@@ -1,0 +1,90 @@
+"""The reasons a decision can have: code -> how grave it is and the sentence a person is told.
+
+Rows are in the order in which reasons are told. A root's own policy may use codes that are not here; they follow the
+known ones and are told by their name. Pure.
+"""
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, NamedTuple
+
+
+class Row(NamedTuple):
+    """What is known about a reason."""
+
+    sentence: str
+    """A template over the reason's facts; an absent fact shows as `?`."""
+    hint: str | None = None
+    """One command, or None where there is nothing to do."""
+
+
+REASONS: Mapping[str, Row] = {
+    # The host's own: nothing in a policy can remove these.
+    "bad_request": Row("the request does not have the shape its action needs: {why}"),
+    "policy_error": Row("the policy could not be evaluated ({why}), so the answer is no", "amem policy show"),
+    "policy_undefined": Row("the policy gives no decision for {action}, so the answer is no", "amem policy show"),
+    "beyond_grant": Row("the policy allows more than grants.toml does: {why}", "amem policy show --diff-builtin"),
+    "unknown_action": Row("the policy knows no action {action}", "amem policy show"),
+    # Grants.
+    "unknown_domain": Row("there is no domain {domain} in grants.toml", "amem doctor"),
+    "no_read_grant": Row("{principal} may not read in {domain}", "amem doctor"),
+    "no_write_grant": Row("{principal} may not write in {domain}", "amem doctor"),
+    "unknown_destination": Row("{destination} is not a destination of grants.toml", "amem doctor"),
+    "no_ceiling": Row("{destination} has no ceiling, so nothing may be sent there", "amem doctor"),
+    # Labels.
+    "label_over_ceiling": Row("the session's label {label} is above the ceiling {ceiling} of {destination}"),
+    "label_below_session": Row("{classification} is below the session's label {label}: write it as {label}, or leave it out"),
+    # The gates on writes.
+    "supersede_other_domain": Row("{entry} is in {other}, not in {domain}: an entry is superseded in its own domain"),
+    "scan_findings": Row("the text has what only the owner may put into the record: {findings}", "amem quarantine list"),
+    "supersede_verified": Row("{entry} is verified: only the owner replaces it", "amem quarantine list"),
+    "too_many_superseded": Row("the session has superseded {so_far} entries; {limit} is the most without a look", "amem quarantine list"),
+    # Rules that live in the record.
+    "record_rule": Row("policy {policy} refuses it"),
+}  # fmt: skip
+
+_ORDER = {code: place for place, code in enumerate(REASONS)}
+
+
+def place(code: str) -> int:
+    """Where a reason of this code stands among others."""
+    return _ORDER.get(code, len(_ORDER))
+
+
+def hint(code: str) -> str | None:
+    """The command that helps with a reason, or None."""
+    row = REASONS.get(code)
+    return row.hint if row else None
+
+
+def sentence(code: str, facts: Mapping[str, Any]) -> str:
+    """The sentence of a reason. Facts may come from a hostile request: their control characters are shown as escapes."""
+    row = REASONS.get(code)
+    if row is not None:
+        return _FORMATTER.vformat(row.sentence, (), _Facts(facts))
+    told = ", ".join(f"{visible(key)} {_show(value)}" for key, value in facts.items())
+    return f"the policy says {visible(code)}" + (f" ({told})" if told else "")
+
+
+def visible(text: str) -> str:
+    """`text` with everything that does not print (controls, bidirectional marks, zero widths) as escapes."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class _Facts(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class _Formatter(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return _show(value)
+
+
+_FORMATTER = _Formatter()
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_show, value))
+    return visible(str(value))

@@ -1,0 +1,186 @@
+"""Requests to the policy: one builder per action, which checks the shape before anything is asked.
+
+A condition over a missing field denies nothing in Rego, so no request leaves here with a field missing, of another
+type, or outside its form. A builder raises ValueError, and the caller denies. Pure.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from amem.model.call import Billing, Dialect
+from amem.model.entry import EntryType, Tier
+from amem.model.ids import is_id
+from amem.model.label import Label
+from amem.model.principal import is_principal
+
+MODEL_CALL = "model_call"
+READ = "read"
+WRITE = "write"
+
+FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "secret", "quotes")
+"""The classes of the scan's findings."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MODEL = re.compile(r"[\x21-\x7e]{0,256}")
+"""Model names come from the harness: `anthropic/claude-x:free`, `models/gemini…`; empty where a call names none."""
+_COUNT_LIMIT = 1 << 31
+_SUPERSEDES_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the policy: an action and its input, whose shape was checked."""
+
+    action: str
+    input: Mapping[str, Any]
+
+
+def model_call(
+    *,
+    principal: str,
+    domain: str,
+    session: str,
+    task: str | None,
+    label: Label,
+    destination: str,
+    ceiling: Label | None,
+    dialect: str,
+    model: str,
+    billing: str,
+) -> Request:
+    """Ask whether a session with this label may send a call to a destination; `ceiling` is the route's. Raises ValueError."""
+    return _request(
+        MODEL_CALL,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        label=_label("label", label),
+        destination=_form("destination", destination, _NAME),
+        ceiling=None if ceiling is None else _label("ceiling", ceiling),
+        dialect=_word("dialect", dialect, _DIALECTS),
+        model=_form("model", model, _MODEL),
+        billing=_word("billing", billing, _BILLINGS),
+    )
+
+
+def read(*, principal: str, domain: str, session: str, handling: Label, task: str | None = None) -> Request:
+    """Ask for the read filter of a session, once a generation; `handling` is the most it may be served. Raises ValueError."""
+    return _request(
+        READ,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        handling=_label("handling", handling),
+    )
+
+
+def write(
+    *,
+    principal: str,
+    owner: str,
+    domain: str,
+    session: str,
+    task: str | None,
+    type: str,
+    classification: Label,
+    label: Label,
+    supersedes: Sequence[Mapping[str, Any]],
+    findings: Sequence[str],
+    superseded_so_far: int,
+    max_supersedes: int,
+) -> Request:
+    """Ask whether an entry may go into the record, with what the scan found and what it would supersede.
+
+    `owner` is the root's owner; `label` the session's; each of `supersedes` is exactly `{id, tier, author, domain}`.
+    Raises ValueError.
+    """
+    if len(supersedes) > _SUPERSEDES_LIMIT:
+        raise ValueError(f"supersedes: more than {_SUPERSEDES_LIMIT} entries")
+    return _request(
+        WRITE,
+        principal=_principal(principal),
+        owner=_principal(owner),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        type=_word("type", type, _TYPES),
+        classification=_label("classification", classification),
+        label=_label("label", label),
+        supersedes=tuple(_superseded(entry) for entry in supersedes),
+        findings=tuple(sorted({_word("findings", found, FINDINGS) for found in findings})),
+        superseded_so_far=_count("superseded_so_far", superseded_so_far),
+        max_supersedes=_count("max_supersedes", max_supersedes),
+    )
+
+
+_DIALECTS = frozenset(map(str, Dialect))
+_BILLINGS = frozenset(map(str, Billing))
+_TYPES = frozenset(map(str, EntryType))
+_TIERS = frozenset(map(str, Tier))
+
+
+def _request(action: str, **values: Any) -> Request:
+    return Request(action, MappingProxyType(values))
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: expected text, found {type(value).__name__}")
+    return str(value)
+
+
+def _checked(name: str, value: object, holds: Callable[[str], object]) -> str:
+    text = _text(name, value)
+    if not holds(text):
+        raise ValueError(f"{name}: not of the expected form: {text[:80]!r}")
+    return text
+
+
+def _form(name: str, value: object, form: re.Pattern[str]) -> str:
+    return _checked(name, value, form.fullmatch)
+
+
+def _word(name: str, value: object, words: Collection[str]) -> str:
+    return _checked(name, value, words.__contains__)
+
+
+def _id(kind: str, value: object) -> str:
+    return _checked(kind, value, lambda text: is_id(kind, text))
+
+
+def _principal(value: object) -> str:
+    return _checked("principal", value, is_principal)
+
+
+def _task(value: object) -> str | None:
+    return None if value is None else _id("task", value)
+
+
+def _label(name: str, value: object) -> str:
+    """A plain string, not a Label: a word of the request is what is serialised and compared."""
+    return str(Label(_word(name, value, _LABELS)))
+
+
+_LABELS = frozenset(map(str, Label))
+
+
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _COUNT_LIMIT:
+        raise ValueError(f"{name}: expected a count, found {value!r}")
+    return value
+
+
+def _superseded(entry: Mapping[str, Any]) -> Mapping[str, str]:
+    if set(entry) != {"id", "tier", "author", "domain"}:
+        raise ValueError(f"supersedes: expected id, tier, author, domain, found {sorted(map(str, entry))}")
+    return {
+        "id": _id("entry", entry["id"]),
+        "tier": _word("supersedes.tier", entry["tier"], _TIERS),
+        "author": _principal(entry["author"]),
+        "domain": _id("domain", entry["domain"]),
+    }

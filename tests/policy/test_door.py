@@ -1,0 +1,57 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from amem.logs.schema import PolicyDecision
+from amem.model.label import Label
+from amem.policy.door import Door
+from amem.policy.engine import PolicyEngine, builtin
+
+from .asks import DATA, call, write
+
+AT = datetime(2026, 11, 30, 7, 25, 57, 123000, tzinfo=UTC)
+
+
+def test_a_decision_is_in_the_log_before_it_is_known() -> None:
+    log: list[PolicyDecision] = []
+    door = Door(PolicyEngine(builtin(), DATA), log.append, lambda: AT)
+    found = door.decide(call(label=Label.RESTRICTED, task="task-a-0123abcd"))
+    assert json.loads(json.dumps(log[0].line())) == {
+        "v": 1,
+        "event": "policy.decision",
+        "at": "2026-11-30T07:25:57.123Z",
+        "id": found.id,
+        "session": "ses-0123abcd",
+        "domain": "dom-a",
+        "principal": "agent:codex",
+        "observed_by": "amem",
+        "action": "model_call",
+        "allow": False,
+        "task": "task-a-0123abcd",
+        "reasons": [{"code": "label_over_ceiling", "label": "restricted", "ceiling": "internal", "destination": "anthropic"}],
+        "policy_version": door.version,
+        "input_digest": found.input_digest,
+    }
+    assert found.input_digest.startswith("sha256:") and len(found.input_digest) == 71
+
+
+def test_a_held_write_is_logged_as_held() -> None:
+    log: list[PolicyDecision] = []
+    Door(PolicyEngine(builtin(), DATA), log.append, lambda: AT).decide(write(findings=["secret"]))
+    assert (log[0].allow, log[0].hold, log[0].review) == (False, True, "human")
+
+
+def test_without_the_log_there_is_no_decision() -> None:
+    def full(event: PolicyDecision) -> None:
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        Door(PolicyEngine(builtin(), DATA), full, lambda: AT).decide(write())
+
+
+def test_a_swapped_policy_decides_the_next_request() -> None:
+    door = Door(PolicyEngine(builtin(), DATA), lambda event: None, lambda: AT)
+    assert door.decide(write()).allow
+    door.swap(PolicyEngine([("site.rego", 'package amem\ndecision := {"allow": false, "reasons": [{"code": "closed"}]}\n')], DATA))
+    assert door.decide(write()).code == "closed"

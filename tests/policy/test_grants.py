@@ -1,0 +1,68 @@
+from fnmatch import fnmatchcase
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amem.model.label import Label
+from amem.policy.grants import NOBODY, STRANGER, grants_data, resolve
+from amem.settings.grants import DestinationGrant, DomainGrant, Grants, PrincipalGrant
+
+from .asks import DATA, OWNER
+
+
+def test_the_longest_pattern_wins() -> None:
+    assert resolve(DATA, "dom-a", "agent:codex") == {"known": True, "read": "internal", "write": True}
+    assert resolve(DATA, "dom-a", "agent:claude") == {"known": True, "read": "restricted", "write": False}
+    assert resolve(DATA, "dom-a", "agent:gemini") == {"known": True, "read": "public", "write": False}
+
+
+def test_who_matches_nothing_has_nothing() -> None:
+    assert resolve(DATA, "dom-a", "tap:fetch") == STRANGER
+    assert resolve(DATA, "dom-b", "agent:codex") == STRANGER
+    assert resolve(DATA, "dom-none", OWNER) == NOBODY
+    assert resolve({}, "dom-a", OWNER) == NOBODY
+
+
+def test_owner_and_amem_itself_have_all_of_a_domain() -> None:
+    for principal in (OWNER, "system:amem"):
+        assert resolve(DATA, "dom-b", principal) == {"known": True, "read": "restricted", "write": True}
+
+
+_patterns = st.lists(st.text("ab*?:[]", min_size=1, max_size=5), max_size=6, unique=True)
+
+
+@given(_patterns, st.text("ab:", max_size=4))
+def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str], name: str) -> None:
+    granted = {pattern: PrincipalGrant(read=list(Label)[i % 3], write=i % 2 == 0) for i, pattern in enumerate(patterns)}
+    grants = Grants(
+        owner=OWNER, domains={"dom-a": DomainGrant(principals=granted)}, destinations={"x": DestinationGrant(ceiling=Label.PUBLIC)}
+    )
+    found, expected = resolve(grants_data(grants), "dom-a", name), grants.grant("dom-a", name)
+    if expected is None:
+        assert found == STRANGER and not any(fnmatchcase(name, pattern) for pattern in patterns)
+    else:
+        assert found == {"known": True, "read": expected.read, "write": expected.write}
+
+
+def test_the_data_holds_words_and_no_addresses() -> None:
+    grants = Grants(
+        owner=OWNER,
+        domains={"dom-a": DomainGrant(admit_own=True, principals={"agent:*": PrincipalGrant(read=Label.INTERNAL, capabilities=("code",))})},
+        destinations={"x": DestinationGrant(ceiling=Label.PUBLIC, base_url="https://u.example")},
+    )
+    expected: dict[str, Any] = {
+        "grants": {
+            "owner": OWNER,
+            "domains": {
+                "dom-a": {
+                    "default": "internal",
+                    "admit_own": True,
+                    "principals": {"agent:*": {"read": "internal", "write": False, "capabilities": ["code"], "server_tools": []}},
+                }
+            },
+            "destinations": {"x": {"ceiling": "public"}},
+            "gates": {"max_supersedes_per_session": 20},
+        }
+    }
+    assert grants_data(grants) == expected
