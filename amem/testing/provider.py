@@ -13,6 +13,7 @@ reason when the script does not fit the request: a test fails there, not three s
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 GARBAGE = b'\x00\xff\xfe{"half": [\n\ndata data: event:\r\r\n\n<html>'
 STALL_GATE = "stall"
+SCRIPTED = "scripted by the provider"
 ScriptLike = Script | Mapping[str, Any]
 NOTHING_TOLD = Script()
 """Every answer is a short text."""
@@ -177,7 +179,7 @@ class Provider:
         if call.stream:
             return await self._send_stream(request, exchange, call, shapes.STREAM[call.dialect](body, choice.answer.chunk), step.fault)
         if step.fault is not None and step.fault.kind == "error":
-            return await self._send_whole(request, exchange, 503, shapes.error(exchange.kind, 503, "scripted by the provider"))
+            return await self._send_whole(request, exchange, 503, shapes.error(exchange.kind, 503, SCRIPTED))
         whole = {"response": body, "traceId": exchange.n} if call.envelope else body
         return await self._send_whole(request, exchange, 200, whole, fault=step.fault)
 
@@ -235,14 +237,14 @@ class Provider:
         headers = {"content-type": media, "cache-control": "no-cache", "request-id": f"req_scripted_{exchange.n}", **encoder.headers}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
-        for index, data in enumerate(_framed(call, events, exchange.n)):
-            if fault is not None and index == fault.after:
-                if fault.kind in ("garbage", "error"):
-                    wrong = GARBAGE if fault.kind == "garbage" else shapes.error_event(call.dialect, "scripted by the provider").encode()
-                    await response.write(encoder.part(wrong))
-                return await self._fail(request, exchange, response, fault)
+        for data in itertools.islice(_framed(call, events, exchange.n), fault.after if fault is not None else None):
             await response.write(encoder.part(data))
-        return await self._finish(exchange, response, encoder.end(), "sent")
+        if fault is None:
+            return await self._finish(exchange, response, encoder.end(), "sent")
+        if fault.kind in ("garbage", "error"):
+            wrong = GARBAGE if fault.kind == "garbage" else shapes.error_event(call.dialect, SCRIPTED).encode()
+            await response.write(encoder.part(wrong))
+        return await self._fail(request, exchange, response, fault)
 
     async def _finish(self, exchange: Exchange, response: "web.StreamResponse", data: bytes, outcome: str) -> "web.StreamResponse":
         # Set before the bytes leave: a client that holds the last of them may ask for the totals at once.
