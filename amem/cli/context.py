@@ -70,13 +70,13 @@ class Context:
     @cached_property
     def memory(self) -> "Memory":
         """The record with its index and policy, opened for this process."""
-        from amem.memory.open import open_memory
+        from amem.memory.session import open_memory
 
         return open_memory(self.root, self.grants)
 
     def owner_session(self, domain: str | None) -> "Session":
         """A session of the acting person in a domain."""
-        from amem.memory.open import owner_session
+        from amem.memory.session import owner_session
 
         return owner_session(self.memory, self.principal, self.domain(domain))
 

@@ -13,7 +13,7 @@ from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings import grants
 
-_GRANTS = '''\
+_GRANTS = """\
 # Who may do what in this root. `amem doctor --config` prints what is in force. An unknown key is an error.
 owner = "{owner}"
 default_domain = "{domain}"
@@ -50,7 +50,7 @@ open_files = 4096
 file_size = "8G"
 tmp = "2G"
 wall_clock = "0"                       # no limit; "2h" ends a session after two hours
-'''
+"""
 
 _DESTINATION = """\
 [destinations.{name}]
@@ -78,7 +78,7 @@ DESTINATIONS = ("anthropic", "openai", "google", "xai", "dashscope", "meta", "gi
 @click.command(epilog="Example: amem init --owner human:asf:you --domain dom-me")
 @click.option("--owner", required=True, metavar="PRINCIPAL", help="Who owns the root: human:<org>:<name>.")
 @click.option("--domain", default="dom-me", show_default=True, help="The first domain of the record.")
-@click.option("--default-label", type=click.Choice([*Label]), default=Label.INTERNAL, show_default=True, help="For what is written without one.")
+@click.option("--default-label", type=click.Choice([*Label]), default="internal", show_default=True, help="For writes that name none.")
 @click.pass_obj
 def command(context: Context, owner: str, domain: str, default_label: str) -> int:
     """Make a root: record, grants, prices and a place for keys. Nothing that is there is overwritten."""

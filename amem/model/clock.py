@@ -7,7 +7,6 @@ Clock = Callable[[], datetime]
 """A clock is a function that returns an aware UTC instant; tests pass a fixed one."""
 
 
-
 def now() -> datetime:
     """The system clock."""
     return datetime.now(UTC)

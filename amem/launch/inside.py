@@ -1,0 +1,59 @@
+"""The folder that a session sees at `/opt/memory`: the hook program and the few modules it needs, compiled.
+
+One folder per version of amem and interpreter, under the root's state, made once and shown read-only. The program itself is
+three lines, because Python never caches the file that it is started with.
+"""
+
+import hashlib
+import os
+import py_compile
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import amem
+from amem.settings.root import Root
+
+_PACKAGE = Path(amem.__file__).parent
+_MODULES = ("__init__.py", "hooks/*.py", "sandbox/__init__.py", "sandbox/relay.py")
+_PROGRAM = """\
+#!{python} -ISB
+import sys; sys.path.append("/opt/memory/lib")
+from amem.hooks.run import main; main()
+"""
+
+
+def memory_dir(root: Root) -> Path:
+    """The folder for this version of amem; made on first use, whole or not at all."""
+    sources = {str(path.relative_to(_PACKAGE)): path for pattern in _MODULES for path in sorted(_PACKAGE.glob(pattern))}
+    program = _PROGRAM.format(python=sys.executable)
+    marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
+    digest = hashlib.sha256((program + marks + sys.version).encode()).hexdigest()[:16]
+    target = root.state / "inside" / digest
+    if not target.is_dir():
+        _make(target, program, sources)
+    return target
+
+
+def _make(target: Path, program: str, sources: dict[str, Path]) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=target.parent))
+    try:
+        for name, source in sources.items():
+            copy = made / "lib" / "amem" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+            # Unchecked: the tree is read-only inside, and a stat a module is time in every hook.
+            py_compile.compile(str(copy), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        memory = made / "memory"
+        memory.write_text(program)
+        memory.chmod(0o755)
+        made.chmod(0o755)
+        os.rename(made, target)
+    except FileExistsError:
+        shutil.rmtree(made)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if not target.is_dir():
+            raise

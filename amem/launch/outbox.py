@@ -1,0 +1,58 @@
+"""File what the hooks left: outbox notes in the private home, read as hostile input, become handoffs.
+
+A note from before a compaction is always filed: what it says is no longer in the harness's context. A note from session
+end is the handoff of last resort, and filed only when the session left none of its own.
+"""
+
+from typing import NamedTuple
+
+from amem.memory.handoff import handoff
+from amem.memory.outcomes import Held, Refused, Written
+from amem.memory.session import Memory, Session
+from amem.sandbox.reader import Refused as Unread
+from amem.sandbox.reader import names, read_file
+
+FOLDER = ".amem/outbox"
+MAX_NOTES = 50
+MAX_BYTES = 64 << 10
+LAST_RESORT = "session-end"
+
+
+class Filed(NamedTuple):
+    """What became of an outbox."""
+
+    handoffs: tuple[str, ...]
+    held: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def file_notes(memory: Memory, session: Session, home: str) -> Filed:
+    """File the notes below `home` as handoffs that a hook left. Never raises for what a note holds."""
+    handoffs: list[str] = []
+    held: list[str] = []
+    problems: list[str] = []
+    for name in _in_order(names(home, FOLDER)):
+        if name.startswith(LAST_RESORT) and (session.handoffs or handoffs):
+            continue
+        found = read_file(home, f"{FOLDER}/{name}", MAX_BYTES)
+        if isinstance(found, Unread):
+            problems.append(f"outbox note {name}: {found.why}")
+            continue
+        body = found.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+        if not body:
+            problems.append(f"outbox note {name}: it is empty")
+            continue
+        match handoff(memory, session, body, left_by="hook"):
+            case Written(entry):
+                handoffs.append(entry.id)
+            case Held(id=held_id):
+                held.append(held_id)
+            case Refused(reason=reason):
+                problems.append(f"outbox note {name}: {reason}")
+    return Filed(tuple(handoffs), tuple(held), tuple(problems))
+
+
+def _in_order(found: list[str]) -> list[str]:
+    """Notes from before compactions first, in their order; session end last; no more than a bounded number."""
+    notes = [name for name in found if name.endswith(".md")]
+    return sorted(notes, key=lambda name: (name.startswith(LAST_RESORT), name))[:MAX_NOTES]
