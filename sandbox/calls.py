@@ -1,0 +1,151 @@
+"""The few system calls Python has no name for, through libc's `syscall`.
+
+Owns numbers and flags. Every failure is an OSError whose `filename` is what was being worked on. Nothing here decides anything.
+Loaded in the stage before anything else; imports ctypes and os only.
+"""
+
+import ctypes
+import os
+import struct
+import sys
+
+_ARM = os.uname().machine == "aarch64"
+
+# Numbers above 424 are the same on every architecture; the older ones are (x86_64, aarch64).
+CLONE = (56, 220)[_ARM]
+PIVOT_ROOT = (155, 41)[_ARM]
+KEYCTL = (250, 219)[_ARM]
+CAPGET = (125, 90)[_ARM]
+CAPSET = (126, 91)[_ARM]
+SECCOMP = (317, 277)[_ARM]
+PIDFD_SEND_SIGNAL = 424
+OPEN_TREE = 428
+MOVE_MOUNT = 429
+CLOSE_RANGE = 436
+OPENAT2 = 437
+MOUNT_SETATTR = 442
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RESTRICT_SELF = 446
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+CLONE_PIDFD = 0x00001000
+ALL_NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+MNT_DETACH = 2
+
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC, ATTR_IDMAP = 1, 2, 4, 8, 0x00100000
+
+AT_FDCWD = -100
+AT_EMPTY_PATH = 0x1000
+AT_RECURSIVE = 0x8000
+_OPEN_TREE_CLONE = 1
+_OPEN_TREE_CLOEXEC = 0o2000000
+_MOVE_FROM_EMPTY = 0x04
+_MOVE_TO_EMPTY = 0x40
+
+RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 1, 2, 4, 8
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(number: int, *arguments: object, name: str | None = None) -> int:
+    """Make one system call; bytes pass as pointers, None as NULL. Raises OSError(errno, text, name)."""
+    result: int = _libc.syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        _fail(name)
+    return result
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    """mount(2). Raises OSError."""
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
+    if _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) < 0:
+        _fail(target)
+
+
+def unmount(target: str, flags: int) -> None:
+    """umount2(2). Raises OSError."""
+    if _libc.umount2(os.fsencode(target), flags) < 0:
+        _fail(target)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """prctl(2) with the unused arguments zero. Raises OSError."""
+    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
+    result: int = _libc.prctl(ctypes.c_int(option), *padded)
+    if result < 0:
+        _fail(f"prctl {option}")
+    return result
+
+
+def open_tree(path: str, recursive: bool = True) -> int:
+    """A detached copy of the mount at `path` (final symlinks followed). Raises OSError."""
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | (AT_RECURSIVE if recursive else 0)
+    return call(OPEN_TREE, AT_FDCWD, os.fsencode(path), flags, name=path)
+
+
+def open_tree_fd(fd: int, name: str) -> int:
+    """A detached copy of the mount at what `fd` names. Raises OSError."""
+    return call(OPEN_TREE, fd, b"", _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH, name=name)
+
+
+def set_attributes(fd: int, attributes: int, name: str, userns: int = -1) -> None:
+    """Set mount attributes on a detached copy and everything mounted below it, and make it private. Raises OSError.
+
+    Private, because a copy of a shared mount joins its peers: a disk mounted on the host later would show inside.
+    """
+    wanted = attributes | (ATTR_IDMAP if userns >= 0 else 0)
+    record = struct.pack("=QQQQ", wanted, 0, MS_PRIVATE, max(userns, 0))
+    call(MOUNT_SETATTR, fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, record, ctypes.c_ulong(len(record)), name=name)
+
+
+def move_mount(fd: int, target: str) -> None:
+    """Attach a detached copy at a path. Raises OSError."""
+    call(MOVE_MOUNT, fd, b"", AT_FDCWD, os.fsencode(target), _MOVE_FROM_EMPTY, name=target)
+
+
+def move_mount_fd(fd: int, target: int, name: str) -> None:
+    """Attach a detached copy on what another descriptor names. Raises OSError."""
+    call(MOVE_MOUNT, fd, b"", target, b"", _MOVE_FROM_EMPTY | _MOVE_TO_EMPTY, name=name)
+
+
+def open_beneath(folder: int, name: str, flags: int, resolve: int = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS) -> int:
+    """openat2(2): open `name` below a folder, following no link. Raises OSError (ELOOP for a link, EXDEV for an escape)."""
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, resolve)
+    return call(OPENAT2, folder, os.fsencode(name), how, ctypes.c_ulong(len(how)), name=name)
+
+
+def pivot_root(new: str, old: str) -> None:
+    """pivot_root(2). Raises OSError."""
+    call(PIVOT_ROOT, os.fsencode(new), os.fsencode(old), name=new)
+
+
+def clone(flags: int) -> tuple[int, int]:
+    """clone(2) without a new stack, like fork: (0, -1) in the child, (pid, pidfd) in the parent. Only in a single-threaded process.
+
+    It runs no at-fork handlers: with other threads alive, a lock one of them held would never open again in the child.
+    """
+    pidfd = ctypes.c_int(-1)
+    pid = call(CLONE, ctypes.c_ulong(flags | CLONE_PIDFD | 17), None, ctypes.byref(pidfd), None, None, name="clone")
+    return pid, pidfd.value if pid else -1
+
+
+def zero(address: int, length: int) -> None:
+    """Overwrite memory of this process with zeros."""
+    ctypes.memset(address, 0, length)
+
+
+def _fail(name: str | None) -> None:
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number), name)
+
+
+assert sys.byteorder == "little"

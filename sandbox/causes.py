@@ -1,0 +1,79 @@
+"""Why a step of a sandbox failed, in a sentence that names the cause and the mending command.
+
+A table from (verb, errno) to words; the same words are used by a failed launch and by `amem doctor`. Reads the kernel's settings, changes
+nothing.
+"""
+
+import errno
+from typing import NamedTuple
+
+from amem.errors import SandboxError
+
+APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"
+MAX_USER = "/proc/sys/user/max_user_namespaces"
+
+
+class Cause(NamedTuple):
+    """A sentence and what to do about it."""
+
+    why: str
+    fix: str
+
+
+FORBIDDEN = Cause("this machine does not let you make user namespaces", "run on a kernel that allows them, or ask its administrator")
+BY_APPARMOR = Cause(
+    "AppArmor takes every power out of a new user namespace here (kernel.apparmor_restrict_unprivileged_userns=1)",
+    "sudo install -m 644 packaging/apparmor/amem /etc/apparmor.d/amem && sudo apparmor_parser -r /etc/apparmor.d/amem",
+)
+SWITCHED_OFF = Cause(
+    "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone=0)", "sudo sysctl kernel.unprivileged_userns_clone=1"
+)
+NONE_ALLOWED = Cause("no user namespaces are allowed (user.max_user_namespaces=0)", "sudo sysctl user.max_user_namespaces=15000")
+USED_UP = Cause(
+    "the limit of namespaces is used up (user.max_user_namespaces and its like)",
+    "end other sandboxes, or: sudo sysctl user.max_user_namespaces=15000",
+)
+MASKED_PROC = Cause(
+    "an outer container masks parts of /proc, so the kernel refuses a new one",
+    "podman: --security-opt unmask=ALL; docker: --security-opt systempaths=unconfined",
+)
+OLD_KERNEL = Cause("this kernel lacks the new mount API (Linux 5.12 or later is needed)", "upgrade the kernel")
+PORT_TAKEN = Cause("the port is taken inside a namespace nobody else is in", "report this")
+
+_WAY_IN = ("clone", "map", "loopback", "private", "root", "tmpfs", "take")
+"""Steps that fail first where user namespaces come without power."""
+
+
+def cause(verb: str, number: int) -> Cause | None:
+    """The known cause of a failed step, reading the kernel's own switches to tell the likes apart; None when there is none."""
+    if number == errno.ENOSPC and verb in ("clone", "idmap"):
+        return NONE_ALLOWED if _read(MAX_USER) == "0" else USED_UP
+    if verb == "proc" and number == errno.EPERM:
+        return MASKED_PROC
+    if number == errno.ENOSYS and verb in ("take", "idmap", "hold"):
+        return OLD_KERNEL
+    if verb in _WAY_IN and number in (errno.EPERM, errno.EACCES):
+        if _read(APPARMOR) == "1":
+            return BY_APPARMOR
+        if _read(CLONE_SWITCH) == "0":
+            return SWITCHED_OFF
+        return FORBIDDEN if verb in ("clone", "map", "loopback", "private") else None
+    return None
+
+
+def error(verb: str, number: int, why: str, name: str) -> SandboxError:
+    """The error of a failed step: what failed, on what, and the cause where it is known."""
+    known = cause(verb, number)
+    what = f"{name}: {why}" if name else why
+    if known is None:
+        return SandboxError(verb, what, errno=number)
+    return SandboxError(verb, f"{what}: {known.why}", hint=known.fix, errno=number)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as switch:
+            return switch.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,104 @@
+"""What the host looks like: the facts a plan needs, read once per launch and in a fraction of a millisecond.
+
+Reads names and links only, never what is in the work tree's files (`worktree.look` does that, checked). Its time does not depend on the
+size of the tree.
+"""
+
+import os
+import stat
+
+from amem.sandbox import privileges
+from amem.sandbox.plan import DEVICES, MADE_ETC, HostFacts
+from amem.sandbox.spec import SandboxSpec, is_below
+from amem.sandbox.worktree import look
+
+_ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_EXTRA_ROOTS = ("/nix/store", "/gnu/store", "/run/current-system")
+
+_ETC = frozenset(
+    {
+        "alternatives",
+        "ca-certificates",
+        "ca-certificates.conf",
+        "crypto-policies",
+        "debian_version",
+        "fonts",
+        "gai.conf",
+        "inputrc",
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+        "locale.alias",
+        "locale.conf",
+        "localtime",
+        "login.defs",
+        "magic",
+        "magic.mime",
+        "manpath.config",
+        "mime.types",
+        "nanorc",
+        "os-release",
+        "perl",
+        "protocols",
+        "redhat-release",
+        "rpc",
+        "services",
+        "terminfo",
+        "timezone",
+        "vim",
+        "xattr.conf",
+        "zoneinfo",
+    }
+)
+"""Names of /etc that programs need and that hold no secret. What can hold a token (npmrc, wgetrc, gitconfig, environment) is not here."""
+_ETC_STARTS = ("python3", "java-")
+_ETC_BELOW = ("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/java")
+"""Parts of folders whose other parts hold private keys."""
+
+
+def facts(spec: SandboxSpec) -> HostFacts:
+    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's git files do not fit together."""
+    user, group = os.geteuid(), os.getegid()
+    return HostFacts(
+        user=user,
+        group=group,
+        machine=os.uname().machine,
+        root_links=tuple((path, _link(path)) for path in _ROOTS if os.path.lexists(path)),
+        etc=_etc(),
+        devices=tuple(name for name in DEVICES if os.path.exists(f"/dev/{name}")),
+        extra_roots=tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
+        landlock_abi=privileges.landlock_abi(),
+        idmap_owners=_owners(spec) if user == 0 else None,
+        scratch=next(path for path in ("/tmp", "/run", "/mnt", "/var") if os.path.isdir(path)),
+        tree=look(spec.workdir),
+    )
+
+
+def _link(path: str) -> str | None:
+    return os.readlink(path) if os.path.islink(path) else None
+
+
+def _etc() -> tuple[tuple[str, str | None], ...]:
+    names = [name for name in os.listdir("/etc") if (name in _ETC or name.startswith(_ETC_STARTS)) and name not in MADE_ETC]
+    names += [name for name in _ETC_BELOW if os.path.exists(f"/etc/{name}")]
+    return tuple((name, _link_inside(f"/etc/{name}")) for name in sorted(names) if os.path.exists(f"/etc/{name}"))
+
+
+def _link_inside(path: str) -> str | None:
+    """The link to repeat inside, or None to bind what it leads to: only a link into what is shown whole can be repeated."""
+    if not os.path.islink(path):
+        return None
+    end = os.path.realpath(path)
+    return end if any(is_below(end, root) for root in ("/usr", "/nix/store", "/gnu/store")) else None
+
+
+def _owners(spec: SandboxSpec) -> tuple[tuple[str, int, int], ...]:
+    """Whom root's private trees belong to, so that each is shown as the inside user's. Programs stay as they are: world-readable."""
+    sources = [spec.workdir, spec.home, *([spec.memory_dir] if spec.memory_dir is not None else []), *(bind.source for bind in spec.binds)]
+    found = []
+    for source in dict.fromkeys(sources):
+        about = os.stat(source)
+        private = source in (spec.workdir, spec.home, spec.memory_dir) or not about.st_mode & stat.S_IROTH
+        if private:
+            found.append((source, about.st_uid, about.st_gid))
+    return tuple(found)

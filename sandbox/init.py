@@ -1,0 +1,330 @@
+"""PID 1 of a sandbox: carry out the plan, start the harness, reap, and end when the launcher does.
+
+Owns the verbs of a plan. Imported whole before the first step: after the new root is entered the standard library is gone.
+It never acts on a signal it receives: with a handler, `kill 1` from inside would end the harness. The only way in is the link to the
+launcher, whose closing is the guarantee that nothing outlives it.
+"""
+
+import _signal  # type: ignore[import-not-found]  # `signal` itself pulls in enum
+import _socket
+import errno
+import gc
+import os
+import resource
+import select
+from collections.abc import Callable
+
+from amem.sandbox import calls, mounts, network, privileges
+
+RESUME_FOREGROUND = 0x80
+"""Added to SIGCONT on the link: give the harness the terminal first."""
+
+_FIRST_FREE = 3
+_RLIMITS = {
+    "NPROC": resource.RLIMIT_NPROC,
+    "NOFILE": resource.RLIMIT_NOFILE,
+    "FSIZE": resource.RLIMIT_FSIZE,
+    "DATA": resource.RLIMIT_DATA,
+    "CORE": resource.RLIMIT_CORE,
+}
+
+
+class Refused(Exception):
+    """A step found what it must not go on with; the message says what."""
+
+
+class Context:
+    """What the steps of one sandbox hand on to each other."""
+
+    def __init__(self, link: _socket.socket) -> None:
+        self.link = link
+        self.taken: dict[str, int] = {}
+        self.warnings: list[str] = []
+
+
+def send(link: _socket.socket, message: tuple[object, ...], fds: list[int] | None = None) -> None:
+    """One message to the launcher: a length and texts between NULs; plain, so that reading it cannot be turned against the launcher."""
+    body = "\0".join(str(part) for part in message).encode(errors="surrogateescape")
+    network.send_fds(link, len(body).to_bytes(4, "little") + body, fds or [])
+
+
+def main(context: Context, steps: tuple[tuple[str, tuple[object, ...]], ...], run: tuple[object, ...], headless: bool) -> None:
+    """Carry out the steps, start the harness and stay until it ends. Never returns."""
+    code, verb = 125, "start"
+    try:
+        gc.disable()
+        if headless:
+            _let_go_of_terminal()
+        for verb, args in steps:
+            VERBS[verb](context, *args)
+        verb = "start"
+        code = _live(context, run, headless)
+    except Refused as refusal:
+        send(context.link, ("failed", verb, 0, str(refusal), ""))
+    except OSError as error:
+        send(context.link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
+    finally:
+        os._exit(code)
+
+
+def _let_go_of_terminal() -> None:
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+# The harness
+
+
+def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
+    argv, env, cwd = run
+    assert isinstance(argv, tuple) and isinstance(env, tuple) and isinstance(cwd, str)
+    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    _signal.signal(_signal.SIGCHLD, lambda number, frame: None)
+    _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    environment = dict(env)
+    try:
+        os.chdir(cwd)
+        program = _find(argv[0], environment.get("PATH", ""))
+        harness = _spawn_headless(program, argv, environment, context) if headless else _spawn_in_front(program, argv, environment)
+    except OSError as error:
+        code = 127 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 126
+        send(context.link, ("exit", code, error.errno or 0))
+        return code
+    send(context.link, ("running", *context.warnings))
+    poll = select.poll()
+    poll.register(wake_read, select.POLLIN)
+    poll.register(context.link.fileno(), select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if wake_read in ready:
+            _drain(wake_read)
+            ended = _reap(context, harness)
+            if ended is not None:
+                return ended
+        if context.link.fileno() in ready:
+            orders = context.link.recv(64)
+            if not orders:
+                return 137  # the launcher is gone: so is everything here, when this process ends
+            for order in orders:
+                _obey(order, harness)
+
+
+def _reap(context: Context, harness: int) -> int | None:
+    """Collect every child that changed; the exit code once the harness has ended."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == harness and os.WIFSTOPPED(status):
+            send(context.link, ("stopped", os.WSTOPSIG(status)))
+        elif pid == harness:
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            send(context.link, ("exit", code, 0))
+
+
+def _obey(order: int, harness: int) -> None:
+    number = order & ~RESUME_FOREGROUND
+    try:
+        if order & RESUME_FOREGROUND:
+            os.tcsetpgrp(0, os.getpgid(harness))
+        if number == _signal.SIGCONT:
+            os.killpg(harness, number)
+        else:
+            os.kill(harness, number)
+    except OSError:
+        pass  # it ended a moment ago, or the terminal did; the reaper says so
+
+
+def _find(program: str, path: str) -> str:
+    """The program's path. Raises FileNotFoundError, or PermissionError when only one that cannot run was found."""
+    if "/" in program:
+        return program
+    found = False
+    for folder in path.split(":"):
+        candidate = f"{folder or '.'}/{program}"
+        if os.path.isfile(candidate):
+            if os.access(candidate, os.X_OK):
+                return candidate
+            found = True
+    raise PermissionError(errno.EACCES, "not executable", program) if found else FileNotFoundError(errno.ENOENT, "not found", program)
+
+
+def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], context: Context) -> int:
+    """A new session, /dev/null as input, pipes as output: a redirected file would be open to the harness through /proc/self/fd."""
+    out_read, out_write = os.pipe2(os.O_CLOEXEC)
+    err_read, err_write = os.pipe2(os.O_CLOEXEC)
+    send(context.link, ("output",), [out_read, err_read])
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    moves = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, out_write, 1), (os.POSIX_SPAWN_DUP2, err_write, 2)]
+    pid = os.posix_spawn(program, argv, env, file_actions=moves, setsid=True, setsigmask=(), setsigdef=range(1, 65))
+    for fd in (out_read, out_write, err_read, err_write, null):
+        os.close(fd)
+    return pid
+
+
+def _spawn_in_front(program: str, argv: tuple[str, ...], env: dict[str, str]) -> int:
+    """The launcher's terminal, in a process group of its own in the foreground; posix_spawn cannot set that before the exec."""
+    _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
+    says_read, says_write = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        _become_harness(program, argv, env, says_write)
+    os.close(says_write)
+    said = os.read(says_read, 4)
+    os.close(says_read)
+    if said:
+        os.waitpid(pid, 0)
+        number = int.from_bytes(said, "little")
+        raise OSError(number, os.strerror(number), program)
+    return pid
+
+
+def _become_harness(program: str, argv: tuple[str, ...], env: dict[str, str], says: int) -> None:
+    number = errno.EIO
+    try:
+        os.setpgid(0, 0)
+        if os.isatty(0):
+            os.tcsetpgrp(0, os.getpid())
+        _signal.set_wakeup_fd(-1)
+        for each in range(1, 65):
+            if each not in (_signal.SIGKILL, _signal.SIGSTOP, 32, 33):  # 32 and 33 belong to the C library
+                _signal.signal(each, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        os.execve(program, argv, env)
+    except OSError as error:
+        number = error.errno or errno.EIO
+    finally:
+        os.write(says, number.to_bytes(4, "little"))
+        os._exit(127)
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 512):
+            pass
+    except BlockingIOError:
+        pass
+
+
+# Verbs
+
+
+def _score(context: Context, value: int) -> None:
+    _write(context, "/proc/self/oom_score_adj", str(value).encode(), "")
+
+
+def _orphan(context: Context) -> None:
+    # The second layer: the link is the guarantee. It follows the stage, whose only thread ends with it.
+    privileges.parent_death(_signal.SIGKILL)
+
+
+def _listen(context: Context, port: int) -> None:
+    fd = network.listen(port)
+    send(context.link, ("listener",), [fd])
+    os.close(fd)
+
+
+def _take(context: Context, key: str, source: str, attributes: int) -> None:
+    context.taken[key] = mounts.take(source, attributes)
+
+
+def _become(context: Context, user: int) -> None:
+    """Drop root's groups and take the one id that exists inside. Before this, trees of root were opened as root."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)  # keeps the capabilities: no id here is root's, so nothing is lost by leaving it
+
+
+def _put(context: Context, key: str, path: str) -> None:
+    mounts.put(context.taken.pop(key), path)
+
+
+def _put_beneath(context: Context, key: str, path: str, make: bool) -> None:
+    try:
+        mounts.put_beneath(context.taken.pop(key), path, make)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Refused(f"{path} is reached through a symbolic link of the tree") from error
+        raise
+
+
+def _hold(context: Context, tree: str, name: str, attributes: int, must: bool) -> None:
+    if mounts.hold(tree, name, attributes) is None:
+        return
+    if must:
+        raise Refused(f"{tree}/{name} is a symbolic link, so what it protects could be swapped")
+    context.warnings.append(f"{name} is a symbolic link: not protected")
+
+
+def _cover(context: Context, path: str) -> None:
+    null = os.open("./dev/null", os.O_PATH | os.O_CLOEXEC)
+    mounts.cover(null, path)
+    os.close(null)
+
+
+def _write(context: Context, path: str, content: bytes, under: str = ".") -> None:
+    fd = os.open(under + path, os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, content)
+    os.close(fd)
+
+
+def _link(context: Context, path: str, target: str) -> None:
+    mounts.directory(os.path.dirname(path))
+    os.symlink(target, "." + path)
+
+
+def _limits(context: Context, *pairs: tuple[str, int]) -> None:
+    for name, value in pairs:
+        most = resource.getrlimit(_RLIMITS[name])[1]
+        bound = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(_RLIMITS[name], (bound, bound))
+
+
+def _descriptors(context: Context) -> None:
+    calls.call(calls.CLOSE_RANGE, _FIRST_FREE, 0x7FFFFFFF, 4, name="close_range")  # 4: CLOSE_RANGE_CLOEXEC
+
+
+VERBS: dict[str, Callable[..., object]] = {
+    "score": _score,
+    "scrub": lambda context: privileges.scrub_arguments(),
+    "orphan": _orphan,
+    "loopback": lambda context: network.loopback_up(),
+    "listen": _listen,
+    "private": lambda context: mounts.make_private(),
+    "take": _take,
+    "become": _become,
+    "root": lambda context, scratch: mounts.new_root(scratch),
+    "directory": lambda context, path: mounts.directory(path),
+    "file": lambda context, path, content: mounts.file(path, content),
+    "link": _link,
+    "tmpfs": lambda context, path, size, mode: mounts.tmpfs(path, size, mode),
+    "put": _put,
+    "put_beneath": _put_beneath,
+    "pts": lambda context: mounts.pts(),
+    "hold": _hold,
+    "hold_proc": lambda context, path: mounts.hold("/", path.lstrip("/"), calls.ATTR_RDONLY),
+    "cover": _cover,
+    "proc": lambda context: mounts.proc(),
+    "write": _write,
+    "hostname": lambda context, name: _set_hostname(name),
+    "keyring": lambda context: privileges.join_new_keyring(),
+    "enter": lambda context: mounts.enter_root(),
+    "read_only": lambda context, path: mounts.read_only(path),
+    "limits": _limits,
+    "descriptors": _descriptors,
+    "no_new_privileges": lambda context: privileges.no_new_privileges(),
+    "landlock": lambda context, handled, scoped, rules: privileges.landlock(handled, scoped, rules),
+    "drop_capabilities": lambda context: privileges.drop_capabilities(),
+    "undumpable": lambda context: privileges.undumpable(),
+    "filter": lambda context, program: privileges.filter_calls(program),
+}
+
+
+def _set_hostname(name: str) -> None:
+    _socket.sethostname(name)

@@ -1,0 +1,194 @@
+"""Mounts of a sandbox, made with the new mount API: attributes first, attached after.
+
+A tree is copied detached, made read-only and private, and only then attached: it is never visible writable, and no mountinfo is parsed.
+Everything that comes from the host is taken before the new root hides it; from then on no host name is looked up.
+Runs in PID 1 with the current directory at the new root; "./" + an inside path is that path.
+"""
+
+import errno
+import os
+import stat
+
+from amem.sandbox import calls
+
+_BENEATH = calls.RESOLVE_BENEATH | calls.RESOLVE_NO_SYMLINKS
+
+
+def make_private() -> None:
+    """Cut this namespace's mounts off from the host's: nothing mounted there later shows here, nor the other way round."""
+    calls.mount(None, "/", None, calls.MS_REC | calls.MS_PRIVATE)
+
+
+def take(source: str, attributes: int, userns: int = -1) -> int:
+    """A detached copy of the tree at a host path, with mount attributes. Raises OSError."""
+    fd = calls.open_tree(source)
+    try:
+        calls.set_attributes(fd, attributes, source, userns)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def new_root(scratch: str) -> None:
+    """A tmpfs over `scratch`, private to this namespace, becomes the root to be; go there."""
+    calls.mount("amem", scratch, "tmpfs", calls.MS_NOSUID | calls.MS_NODEV, "mode=755,size=8m,nr_inodes=4096")
+    os.chdir(scratch)
+
+
+def directory(path: str, mode: int = 0o755) -> None:
+    """Make a directory of the new root, and those above it."""
+    try:
+        os.mkdir("." + path, mode)
+    except FileNotFoundError:
+        directory(os.path.dirname(path))
+        os.mkdir("." + path, mode)
+    except FileExistsError:
+        pass
+
+
+def file(path: str, content: bytes, mode: int = 0o644) -> None:
+    """Make a file of the new root; it must not exist."""
+    fd = os.open("." + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    if content:
+        os.write(fd, content)
+    os.close(fd)
+
+
+def tmpfs(path: str, size_bytes: int, mode: int) -> None:
+    """A bounded tmpfs."""
+    directory(path)
+    calls.mount(
+        "tmpfs",
+        "." + path,
+        "tmpfs",
+        calls.MS_NOSUID | calls.MS_NODEV,
+        f"mode={mode:o},size={size_bytes},nr_inodes={max(1024, size_bytes >> 12)}",
+    )
+
+
+def put(fd: int, path: str) -> None:
+    """Attach a taken tree at a path of the new root, making the mount point. Only where no tree from the host lies above."""
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        directory(path)
+    else:
+        _empty_file(path)
+    calls.move_mount(fd, "." + path)
+    os.close(fd)
+
+
+def put_beneath(fd: int, path: str, make: bool) -> None:
+    """Attach a taken tree inside another tree that came from the host, whose names nobody here controls.
+
+    No link is followed: an absolute one would be looked up on the host. Without `make` the mount point must exist, so that no ghost
+    file is left in the work tree. Raises OSError (ELOOP for a link).
+    """
+    root = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        target = calls.open_beneath(root, path.lstrip("/"), os.O_PATH)
+    except FileNotFoundError:
+        if not make:
+            raise
+        target = _make_beneath(root, path.lstrip("/"), stat.S_ISDIR(os.fstat(fd).st_mode))
+    try:
+        calls.move_mount_fd(fd, target, path)
+    finally:
+        for each in (target, root, fd):
+            os.close(each)
+
+
+def _make_beneath(root: int, path: str, is_directory: bool) -> int:
+    above, _, name = path.rpartition("/")
+    try:
+        folder = calls.open_beneath(root, above or ".", os.O_PATH | os.O_DIRECTORY)
+    except FileNotFoundError:
+        folder = _make_beneath(root, above, True)
+    try:
+        if is_directory:
+            os.mkdir(name, 0o755, dir_fd=folder)
+        else:
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+        return calls.open_beneath(folder, name, os.O_PATH)
+    finally:
+        os.close(folder)
+
+
+def hold(tree: str, name: str, attributes: int) -> str | None:
+    """Bind a name below a tree of the new root on itself with more attributes; a mount point can be neither moved nor removed.
+
+    Returns None when done or the name does not exist, and "link" where a symlink stands in the way.
+    """
+    folder = os.open("." + tree, os.O_PATH | os.O_CLOEXEC)  # a mount of ours: no link above it
+    try:
+        target = calls.open_beneath(folder, name, os.O_PATH) if name else os.dup(folder)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        if error.errno == errno.ELOOP:
+            return "link"
+        raise
+    finally:
+        os.close(folder)
+    copy = calls.open_tree_fd(target, name)
+    calls.set_attributes(copy, attributes, name)
+    calls.move_mount_fd(copy, target, name)
+    os.close(copy)
+    os.close(target)
+    return None
+
+
+def cover(null: int, path: str) -> None:
+    """Hide a path of the new root behind /dev/null (a file) or an empty read-only tmpfs (a folder). Absent: nothing to hide."""
+    root = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        target = calls.open_beneath(root, path.lstrip("/"), os.O_PATH)
+    except FileNotFoundError:
+        return
+    finally:
+        os.close(root)
+    here = f"/proc/self/fd/{target}"
+    if stat.S_ISDIR(os.fstat(target).st_mode):
+        calls.mount(
+            "tmpfs", here, "tmpfs", calls.MS_NOSUID | calls.MS_NODEV | calls.MS_NOEXEC | calls.MS_RDONLY, "mode=555,size=4k,nr_inodes=1"
+        )
+    else:
+        copy = calls.open_tree_fd(null, path)
+        calls.move_mount_fd(copy, target, path)
+        os.close(copy)
+    os.close(target)
+
+
+def proc() -> None:
+    """This pid namespace's /proc. EPERM means that the host's own /proc is partly masked (an outer container)."""
+    directory("/proc", 0o555)
+    calls.mount("proc", "./proc", "proc", calls.MS_NOSUID | calls.MS_NODEV | calls.MS_NOEXEC)
+
+
+def pts() -> None:
+    """Pseudo-terminals of our own."""
+    directory("/dev/pts")
+    calls.mount("devpts", "./dev/pts", "devpts", calls.MS_NOSUID | calls.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+
+
+def enter_root() -> None:
+    """Make the new root the root; the host's is gone."""
+    calls.pivot_root(".", ".")
+    calls.unmount(".", calls.MNT_DETACH)
+    os.chdir("/")
+
+
+def read_only(path: str) -> None:
+    """Make a tmpfs of ours read-only (after the pivot)."""
+    calls.mount(
+        None, path, None, calls.MS_REMOUNT | calls.MS_BIND | calls.MS_RDONLY | calls.MS_NOSUID | (0 if path == "/dev" else calls.MS_NODEV)
+    )
+
+
+def _empty_file(path: str) -> None:
+    try:
+        file(path, b"")
+    except FileNotFoundError:
+        directory(os.path.dirname(path))
+        file(path, b"")
+    except FileExistsError:
+        pass

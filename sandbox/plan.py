@@ -1,0 +1,356 @@
+"""From a spec and what the host looks like to the ordered steps of a sandbox.
+
+Pure: no system call, no clock, no environment. A step is a verb of `init.VERBS` and plain values, so a whole plan can be compared in a
+test and marshalled to the stage. The order is the argument: what is taken from the host is taken before the new root hides it; masks
+come after what they mask; power is given up last, the filter last of all, because it forbids the calls before it.
+"""
+
+from typing import NamedTuple
+
+from amem.errors import SandboxError
+from amem.sandbox import seccomp
+from amem.sandbox.spec import MIB, Bind, SandboxSpec, is_below, problems
+
+# Mount attributes (linux/mount.h), as in `calls`.
+_RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
+READ_ONLY = _RDONLY | _NOSUID | _NODEV
+READ_WRITE = _NOSUID | _NODEV
+_DEVICE = _NOSUID | _NOEXEC
+
+OUTSIDE_ID = 2_000_000_000
+"""The host id of everything in a sandbox started by root: past the ranges of shadow (to 600100000) and systemd (to 1879048191)."""
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+PROC_HIDDEN = (
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kallsyms",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/kpagecgroup",
+    "/proc/timer_list",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/acpi",
+    "/proc/kmsg",
+)
+
+LAYERS = (
+    "score",
+    "scrub",
+    "orphan",
+    "pins",
+    "protect",
+    "nesting",
+    "masks",
+    "keyring",
+    "limits",
+    "descriptors",
+    "landlock",
+    "capabilities",
+    "undumpable",
+    "seccomp",
+)
+"""What `without` may switch off, one at a time, to show that the probes notice."""
+
+# Landlock access bits (linux/landlock.h) by the version that brought them.
+_LL_WRITE, _LL_TRUNCATE, _LL_IOCTL = 1 << 1, 1 << 14, 1 << 15
+_LL_BASE = _LL_WRITE | sum(1 << bit for bit in range(4, 13))
+_LL_REFER = 1 << 13
+_LL_SCOPES = 0b11  # abstract sockets, signals
+
+
+class Step(NamedTuple):
+    """One thing to do. `args` holds str, bytes, int, bool, None and tuples of them only."""
+
+    verb: str
+    args: tuple[object, ...] = ()
+    layer: str = ""
+    """The layer that `without` knows it by; empty for a step no sandbox can lack."""
+
+
+class Pin(NamedTuple):
+    """A git directory outside or inside the work tree that must stay where it is."""
+
+    tree: str
+    """Inside path of a bound tree."""
+    name: str
+    """Name below it; empty for the tree itself."""
+
+
+class Tree(NamedTuple):
+    """What the work tree is to git; `worktree.look` finds it out and checks it."""
+
+    kind: str = "none"
+    """none, plain, linked, submodule or bare."""
+    common: str | None = None
+    """Host path of a git directory outside the work tree that it needs (checked to point back)."""
+    modules: tuple[str, ...] = ()
+    """Git directories below `.git/modules`, by name."""
+
+
+class HostFacts(NamedTuple):
+    """What a plan needs to know of the host; `host.facts` reads it."""
+
+    user: int
+    group: int
+    machine: str = "x86_64"
+    root_links: tuple[tuple[str, str | None], ...] = (("/usr", None),)
+    """Top folders of programs: the target of a link, or None for a real folder."""
+    etc: tuple[tuple[str, str | None], ...] = ()
+    """Chosen names in /etc: the link to make, or None to bind."""
+    devices: tuple[str, ...] = DEVICES
+    extra_roots: tuple[str, ...] = ()
+    """/nix/store, /run/current-system and their like, where the host has them."""
+    landlock_abi: int = 0
+    idmap_owners: tuple[tuple[str, int, int], ...] | None = None
+    """Started by root: (source, owner, group) of each tree to show under the inside id. None: an ordinary user, or no support."""
+    scratch: str = "/tmp"
+    tree: Tree = Tree()
+
+
+def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset()) -> tuple[Step, ...]:
+    """The steps of a sandbox, in order. `without` switches layers off and exists for tests alone.
+
+    Raises SandboxError("spec", …) when the spec asks for what would open a hole.
+    """
+    wrong = problems(spec)
+    if wrong:
+        raise SandboxError("spec", "; ".join(wrong), hint=None)
+    assert without <= set(LAYERS), f"unknown layers: {sorted(without - set(LAYERS))}"
+    placed = _placed(spec, host)
+    steps = [
+        *_identity(spec, host, placed),
+        Step("score", (300,), "score"),
+        Step("scrub", (), "scrub"),
+        Step("loopback"),
+        Step("listen", (spec.port,)),
+        Step("private"),
+        *(
+            Step("take", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY))
+            for bind in placed
+            if not _idmapped(bind.source, host)
+        ),
+        *(Step("take", (f"/dev/{name}", f"/dev/{name}", _DEVICE)) for name in host.devices),
+        *((Step("become", (spec.user_id,)),) if host.idmap_owners is not None else ()),
+        Step("orphan", (), "orphan"),  # a change of user would clear it
+        Step("root", (host.scratch,)),
+        *_system(spec, host),
+        *_devices(spec, host),
+        *_etc(spec, host),
+        *_places(spec, placed),
+        *_care(spec, host),
+        *_proc(),
+        Step("hostname", (spec.hostname,)),
+        Step("keyring", (), "keyring"),
+        Step("enter"),
+        Step("read_only", ("/",)),
+        Step("read_only", ("/dev",)),
+        *_give_up(spec, host),
+    ]
+    return tuple(step for step in steps if step.layer not in without)
+
+
+def _placed(spec: SandboxSpec, host: HostFacts) -> tuple[Bind, ...]:
+    """Everything of the host that is shown, shallow targets first, so that no mount hides an earlier one."""
+    links = [Bind(path, path) for path, link in host.root_links if link is None]
+    links += [Bind(path, path) for path in host.extra_roots]
+    links += [Bind(f"/etc/{name}", f"/etc/{name}") for name, link in host.etc if link is None]
+    binds = [Bind(spec.workdir, spec.workdir, True), Bind(spec.home, spec.home_inside, True), *spec.binds]
+    if spec.memory_dir is not None:
+        binds.append(Bind(spec.memory_dir, "/opt/memory"))
+    if host.tree.common is not None:
+        binds.append(Bind(host.tree.common, host.tree.common, True))
+    by_target = {bind.target: bind for bind in (*links, *binds)}
+    if len({bind.target for bind in binds}) < len(binds):
+        twice = sorted(target for target in by_target if sum(bind.target == target for bind in binds) > 1)
+        raise SandboxError("spec", f"two binds for {', '.join(twice)}", hint=None)
+    return tuple(sorted(by_target.values(), key=lambda bind: (bind.target.count("/"), bind.target)))
+
+
+def _identity(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> list[Step]:
+    if host.idmap_owners is None:
+        # The child writes its own maps, as anybody may. Root without idmapped mounts stays the host's root outside (weaker).
+        return [Step("clone", (spec.user_id, host.user, host.group, False))]
+    owners = {source: (owner, group) for source, owner, group in host.idmap_owners}
+    shown = [
+        Step("idmap", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, *owners[bind.source], OUTSIDE_ID))
+        for bind in placed
+        if bind.source in owners
+    ]
+    return [*shown, Step("clone", (spec.user_id, OUTSIDE_ID, OUTSIDE_ID, True))]
+
+
+def _idmapped(source: str, host: HostFacts) -> bool:
+    return host.idmap_owners is not None and any(source == each for each, _, _ in host.idmap_owners)
+
+
+def _system(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    steps = [Step("link", (path, link)) for path, link in host.root_links if link is not None]
+    small, quarter = 64 * MIB, max(64 * MIB, spec.limits.tmp_bytes // 4)
+    steps += [Step("directory", (path,)) for path in ("/etc", "/opt", "/home", "/var")]
+    steps += [
+        Step("tmpfs", ("/tmp", spec.limits.tmp_bytes, 0o1777)),
+        Step("tmpfs", ("/run", small, 0o755)),
+        Step("tmpfs", ("/var/tmp", quarter, 0o1777)),
+    ]
+    return steps
+
+
+def _devices(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    links = (
+        ("/dev/ptmx", "pts/ptmx"),
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+    )
+    return [
+        Step("tmpfs", ("/dev", MIB, 0o755)),
+        *(Step("put", (f"/dev/{name}", f"/dev/{name}")) for name in host.devices),
+        Step("pts"),
+        Step("tmpfs", ("/dev/shm", max(64 * MIB, spec.limits.tmp_bytes // 4), 0o1777)),
+        *(Step("link", link) for link in links),
+    ]
+
+
+def _etc(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    """The made-up files of /etc; what is bound there from the host never has one of these names."""
+    number, name, home = spec.user_id, spec.user_name, spec.home_inside
+    files = {
+        "passwd": f"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n{name}:x:{number}:{number}:{name}:{home}:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+        "group": f"root:x:0:\n{name}:x:{number}:\nnogroup:x:65534:\n",
+        "hosts": f"127.0.0.1\tlocalhost {spec.hostname}\n::1\tlocalhost ip6-localhost\n",
+        "hostname": f"{spec.hostname}\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n",
+        "resolv.conf": "# no name servers: a sandbox reaches its egress only\n",
+        "machine-id": "a3e35e0c0b1f4d6d8e6f616d656d0000\n",
+        "shells": "/bin/sh\n/bin/bash\n",
+        # A login shell (Codex runs `bash -lc`) keeps the PATH it was given; the host's profile would reset it and lose /opt/memory.
+        "profile": 'umask 022\n[ -n "${PATH-}" ] || export PATH=/opt/memory:/usr/local/bin:/usr/bin:/bin\n',
+        "bash.bashrc": "[ -z \"${PS1-}\" ] || PS1='\\u@\\h:\\w\\$ '\n",
+        "gitconfig": _gitconfig(spec),
+    }
+    return [
+        *(Step("file", (f"/etc/{name}", text.encode())) for name, text in files.items()),
+        *(Step("link", (f"/etc/{name}", link)) for name, link in host.etc if link is not None),
+        Step("link", ("/etc/mtab", "/proc/self/mounts")),
+    ]
+
+
+MADE_ETC = frozenset(
+    (
+        "passwd",
+        "group",
+        "hosts",
+        "hostname",
+        "nsswitch.conf",
+        "resolv.conf",
+        "machine-id",
+        "shells",
+        "profile",
+        "bash.bashrc",
+        "gitconfig",
+        "mtab",
+    )
+)
+"""Names in /etc that the plan makes itself."""
+
+
+def _gitconfig(spec: SandboxSpec) -> str:
+    if spec.git is None:
+        return "[credential]\n\thelper =\n"
+    return f'[user]\n\tname = "{spec.git.name}"\n\temail = "{spec.git.email}"\n[credential]\n\thelper =\n'
+
+
+def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:
+    """Attach what was taken. A target inside another bound tree meets names nobody here controls, so it follows no link; only in the
+    private home may a mount point be made."""
+    steps = []
+    for bind in placed:
+        above = [other for other in placed if other.target != bind.target and is_below(bind.target, other.target)]
+        if above:
+            steps.append(Step("put_beneath", (bind.source, bind.target, above[-1].target == spec.home_inside)))
+        else:
+            steps.append(Step("put", (bind.source, bind.target)))
+    return steps
+
+
+def _care(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    """Pins before the read-only names below them: without the pin, `mv .git x; mkdir -p .git/hooks` would pass (shown)."""
+    tree = host.tree
+    names = [*spec.protect, *(f".git/modules/{module}/{part}" for module in tree.modules for part in ("hooks", "config"))]
+    steps = [Step("cover", (path,)) for path in spec.hidden]
+    if tree.kind in ("plain", "bare"):
+        steps.append(Step("hold", (spec.workdir, ".git", READ_WRITE, True), "pins"))
+    if tree.kind in ("linked", "submodule"):
+        steps.append(Step("hold", (spec.workdir, ".git", READ_ONLY, True), "protect"))
+    if tree.common is not None:
+        steps += [Step("hold", (tree.common, name, READ_ONLY, False), "protect") for name in ("hooks", "config", "info/attributes")]
+    # A folder is a mount point of its own below; each folder above a protected name is pinned so that it cannot be moved away.
+    pins = dict.fromkeys(above for name in names for above in _above(name) if above != ".git")
+    steps += [Step("hold", (spec.workdir, above, READ_WRITE, False), "pins") for above in pins]
+    steps += [Step("hold", (spec.workdir, name, READ_ONLY, False), "protect") for name in names]
+    return steps
+
+
+def _above(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _proc() -> list[Step]:
+    return [
+        Step("proc"),
+        Step("write", ("/proc/sys/user/max_user_namespaces", b"0"), "nesting"),
+        *(Step("hold_proc", (path,), "masks") for path in PROC_READ_ONLY),
+        *(Step("cover", (path,), "masks") for path in PROC_HIDDEN),
+    ]
+
+
+def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    limits = spec.limits
+    rlimits = (
+        ("NPROC", limits.processes),
+        ("NOFILE", limits.open_files),
+        ("FSIZE", limits.file_size_bytes),
+        ("DATA", limits.memory_bytes),
+        # 0 would not stop a core_pattern that is a pipe; 1 does (measured).
+        ("CORE", 1),
+    )
+    steps = [
+        Step("limits", rlimits, "limits"),
+        Step("descriptors", (), "descriptors"),
+        Step("no_new_privileges"),
+    ]
+    if host.landlock_abi:
+        steps.append(Step("landlock", _landlock(spec, host), "landlock"))
+    steps += [Step("drop_capabilities", (), "capabilities"), Step("undumpable", (), "undumpable")]
+    if host.machine in seccomp.ARCHES:
+        steps.append(Step("filter", (seccomp.program(host.machine, spec.allow_ptrace),), "seccomp"))
+    return steps
+
+
+def _landlock(spec: SandboxSpec, host: HostFacts) -> tuple[object, ...]:
+    abi = host.landlock_abi
+    handled = _LL_BASE | (_LL_REFER if abi >= 2 else 0) | (_LL_TRUNCATE if abi >= 3 else 0) | (_LL_IOCTL if abi >= 5 else 0)
+    on_file = handled & (_LL_WRITE | _LL_TRUNCATE | _LL_IOCTL)
+    writable = [
+        spec.workdir,
+        spec.home_inside,
+        *(bind.target for bind in spec.binds if bind.writable),
+        "/tmp",
+        "/var/tmp",
+        "/run",
+        "/dev/shm",
+    ]
+    if host.tree.common is not None:
+        writable.append(host.tree.common)
+    rules = [(path, handled & ~_LL_IOCTL) for path in dict.fromkeys(writable)]
+    rules += [("/dev/pts", on_file), ("/proc", on_file & ~_LL_IOCTL), *((f"/dev/{name}", on_file) for name in host.devices)]
+    return (handled, _LL_SCOPES if abi >= 6 else 0, tuple(rules))

@@ -1,0 +1,327 @@
+"""The launcher's side of a running sandbox: start it, wait for it, pass signals on, hand the terminal back, end it.
+
+Single-threaded and poll-based, for the launcher's main thread; other threads of the launcher may serve the egress meanwhile.
+"""
+
+import errno
+import marshal
+import os
+import select
+import signal
+import socket
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from amem.errors import SandboxError
+from amem.sandbox import causes
+from amem.sandbox.child import Stage
+from amem.sandbox.init import RESUME_FOREGROUND
+from amem.sandbox.plan import Step
+from amem.sandbox.spec import SandboxSpec
+
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+"""What the launcher receives and the harness gets."""
+
+_TERMINAL_POLL_S = 0.3  # bash sends no SIGCONT on `fg` of a job that runs in the background
+_MESSAGE_LIMIT = 1 << 20
+
+
+def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: float) -> "Running":
+    """See `Stage.start`."""
+    steps = tuple((step.verb, step.args) for step in plan)
+    body = marshal.dumps((_plain(steps), (_plain(spec.argv), _plain(spec.env), spec.cwd), not spec.interactive))
+    link = socket.socket(fileno=stage.link.detach())
+    running = Running(stage, link, spec.interactive)
+    try:
+        link.sendall(len(body).to_bytes(4, "little") + body)
+        running._await_start(time.monotonic() + timeout_s)
+    except BaseException as error:
+        running.kill()
+        if isinstance(error, BrokenPipeError | ConnectionResetError):
+            raise SandboxError("stage", "the stage process is gone") from error
+        raise
+    return running
+
+
+class Running:
+    """A sandbox with a harness in it."""
+
+    def __init__(self, stage: Stage, link: socket.socket, interactive: bool) -> None:
+        self.listener_fd = -1
+        """Listening socket of the sandbox's network namespace; the caller's to close or to hand on."""
+        self.stdout_fd: int | None = None
+        self.stderr_fd: int | None = None
+        self.pid = -1
+        """Host pid of PID 1."""
+        self.warnings: tuple[str, ...] = ()
+        """What could not be protected, in sentences."""
+        self.exec_errno = 0
+        """Why the harness was not started (`wait` returns 126 or 127); 0 when it was."""
+        self.exit_code: int | None = None
+        self._stage = stage
+        self._link = link
+        self._interactive = interactive
+        self._pidfd = -1
+        self._buffer = bytearray()
+        self._started = False
+        self._linked = True
+        self._harness_stopped = False
+
+    # Messages of PID 1
+
+    def _await_start(self, deadline: float) -> None:
+        while not (self.pid >= 0 and (self._started or self.exit_code is not None)):
+            if not self._linked:
+                raise SandboxError("stage", "it ended without a word")
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._link], [], [], left)[0]:
+                raise SandboxError("start", "no answer in time; a mount of the work tree or of a bind may hang")
+            self._receive()
+
+    def _receive(self) -> None:
+        """Read what is there and act on whole messages."""
+        data, ancillary, _, _ = self._link.recvmsg(65536, socket.CMSG_SPACE(16))
+        fds = [
+            fd
+            for level, kind, raw in ancillary
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+            for fd in struct.unpack(f"={len(raw) // 4}i", raw[: len(raw) // 4 * 4])
+        ]
+        if not data:
+            self._linked = False
+        self._buffer += data
+        while len(self._buffer) >= 4:
+            length = int.from_bytes(self._buffer[:4], "little")
+            if length > _MESSAGE_LIMIT:
+                raise SandboxError("link", "a message that cannot be")
+            if len(self._buffer) < 4 + length:
+                break
+            message = self._buffer[4 : 4 + length].decode(errors="surrogateescape")
+            del self._buffer[: 4 + length]
+            self._take(message.split("\0"), fds)
+        for fd in fds:
+            os.close(fd)
+
+    def _take(self, message: list[str], fds: list[int]) -> None:
+        match message:
+            case ["pid", pid]:
+                self.pid, self._pidfd = int(pid), fds.pop(0)
+            case ["listener"]:
+                self.listener_fd = fds.pop(0)
+            case ["output"]:
+                self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
+            case ["running", *warnings]:
+                self._started, self.warnings = True, tuple(warnings)
+            case ["stopped", _]:
+                self._harness_stopped = True
+            case ["exit", code, number]:
+                self.exit_code, self.exec_errno = int(code), int(number)
+            case ["failed", verb, number, why, name]:
+                raise causes.error(verb, int(number), why, name)
+            case _:
+                raise SandboxError("link", f"an unknown message: {message[0]}")
+
+    # Orders
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the harness. Nothing happens once it has ended."""
+        self._order(number)
+
+    def _order(self, order: int) -> None:
+        try:
+            self._link.send(bytes([order]))
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EBADF):
+                raise
+
+    def kill(self) -> None:
+        """End everything inside, now; returns when nothing of it is left. Safe to call twice, and after `wait`."""
+        if self._pidfd >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        self._link.close()
+        self._linked = False
+        if self.exit_code is None:
+            self.exit_code = 137
+        self._stage.close()
+        for name in ("_pidfd", "stdout_fd", "stderr_fd"):
+            fd = getattr(self, name)
+            if fd is not None and fd >= 0:
+                os.close(fd)
+            setattr(self, name, -1 if name == "_pidfd" else None)
+
+    # Waiting
+
+    def wait(self, on_output: Callable[[int, bytes], None] | None = None, timeout_s: float | None = None) -> int:
+        """Wait for the harness; everything inside is gone afterwards.
+
+        Returns its exit code, 128+n after a signal, 126 or 127 when it could not be started, 137 when the sandbox was killed.
+        Call it from the main thread: signals the launcher receives meanwhile are passed on. With `on_output` (headless) each piece of
+        output is handed over as (1 or 2, bytes) until both pipes end. `timeout_s` bounds the session; past it everything is killed and
+        124 is returned.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with _wakeup() as wake, _terminal(self._interactive) as terminal:
+            self._loop(wake, terminal, on_output, deadline)
+        late = self.exit_code is None and deadline is not None and time.monotonic() >= deadline
+        self._finish(on_output, late)
+        assert self.exit_code is not None
+        return 124 if late else self.exit_code
+
+    def _loop(
+        self, wake: socket.socket, terminal: "_Terminal | None", on_output: Callable[[int, bytes], None] | None, deadline: float | None
+    ) -> None:
+        pipes = self._pipes(on_output)
+        poll = select.poll()
+        for fd in (wake.fileno(), self._link.fileno(), *pipes):
+            poll.register(fd, select.POLLIN)
+        while self.exit_code is None and self._linked:
+            ready = dict(poll.poll(_milliseconds(deadline, terminal)))
+            if wake.fileno() in ready:
+                for number in wake.recv(512):
+                    self._on_signal(number, terminal)
+            if self._link.fileno() in ready:
+                self._receive()
+            for fd in [fd for fd in pipes if fd in ready]:
+                if not _pass(fd, pipes[fd], on_output):
+                    poll.unregister(fd)
+                    del pipes[fd]
+            if self._harness_stopped and self.exit_code is None:
+                self._harness_stopped = False
+                if terminal is not None:
+                    terminal.suspend()
+                    self._resume(terminal)
+            elif terminal is not None and terminal.came_back():
+                self._resume(terminal)
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+
+    def _on_signal(self, number: int, terminal: "_Terminal | None") -> None:
+        if number == signal.SIGCONT:
+            if terminal is not None:
+                self._resume(terminal)
+        elif number in PASSED_ON:
+            self._order(number)
+
+    def _resume(self, terminal: "_Terminal") -> None:
+        self._order(signal.SIGCONT | (RESUME_FOREGROUND if terminal.is_ours() else 0))
+
+    def _pipes(self, on_output: Callable[[int, bytes], None] | None) -> dict[int, int]:
+        if on_output is None:
+            return {}
+        return {fd: stream for fd, stream in ((self.stdout_fd, 1), (self.stderr_fd, 2)) if fd is not None}
+
+    def _finish(self, on_output: Callable[[int, bytes], None] | None, late: bool) -> None:
+        """PID 1 ends with the harness and the kernel ends the rest with PID 1; what they wrote is still in the pipes."""
+        if late and self._pidfd >= 0:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        if self._pidfd >= 0:
+            select.select([self._pidfd], [], [])
+        pipes = self._pipes(on_output)
+        for fd, stream in pipes.items():
+            while _pass(fd, stream, on_output):
+                pass
+        keep = () if on_output is not None else tuple(fd for fd in (self.stdout_fd, self.stderr_fd) if fd is not None)
+        if keep:
+            # Nobody drained them here: they stay the caller's, to read to the end.
+            saved, self.stdout_fd, self.stderr_fd = (self.stdout_fd, self.stderr_fd), None, None
+            self.kill()
+            self.stdout_fd, self.stderr_fd = saved
+        else:
+            self.kill()
+
+
+def _pass(fd: int, stream: int, on_output: Callable[[int, bytes], None] | None) -> bool:
+    data = os.read(fd, 65536)
+    if data and on_output is not None:
+        on_output(stream, data)
+    return bool(data)
+
+
+def _milliseconds(deadline: float | None, terminal: "_Terminal | None") -> int | None:
+    waits = [] if deadline is None else [max(0.0, deadline - time.monotonic())]
+    if terminal is not None and terminal.in_background:
+        waits.append(_TERMINAL_POLL_S)
+    return int(min(waits) * 1000) + 1 if waits else None
+
+
+def _plain(value: Any) -> Any:
+    """NamedTuples as tuples, which is what marshal can carry."""
+    return tuple(_plain(part) for part in value) if isinstance(value, tuple) else value
+
+
+@contextmanager
+def _wakeup() -> Iterator[socket.socket]:
+    """Signals as bytes on a socket, each caught one with a handler of ours that does nothing else; all as before at the end."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    before = {number: signal.signal(number, _noted) for number in (*PASSED_ON, signal.SIGCONT)}
+    fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    try:
+        yield ours
+    finally:
+        signal.set_wakeup_fd(fd)
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        ours.close()
+        theirs.close()
+
+
+def _noted(number: int, frame: object) -> None:
+    """The wakeup descriptor carries it."""
+
+
+class _Terminal:
+    """The terminal the launcher shares with the harness, and who has it."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.in_background = False
+        self._saved = termios.tcgetattr(fd)
+        self._group = os.getpgrp()
+
+    def is_ours(self) -> bool:
+        """Is the launcher's job in the foreground?"""
+        ours = os.tcgetpgrp(self.fd) == self._group
+        self.in_background = not ours
+        return ours
+
+    def came_back(self) -> bool:
+        """Has the shell put the job back in front since it went on in the background?"""
+        return self.in_background and self.is_ours()
+
+    def take_back(self) -> None:
+        """Foreground and modes as the launcher found them, whatever the harness left."""
+        try:
+            os.tcsetpgrp(self.fd, self._group)
+            termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
+        except (OSError, termios.error):
+            pass  # the terminal is gone: there is nothing to give back
+
+    def suspend(self) -> None:
+        """The harness stopped: stop the whole job, as its shell expects."""
+        theirs = termios.tcgetattr(self.fd)
+        self.take_back()
+        os.kill(0, signal.SIGSTOP)
+        # Continued by `fg` or `bg`.
+        if self.is_ours():
+            termios.tcsetattr(self.fd, termios.TCSADRAIN, theirs)
+
+
+@contextmanager
+def _terminal(interactive: bool) -> Iterator[_Terminal | None]:
+    if not interactive or not os.isatty(0):
+        yield None
+        return
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    terminal = _Terminal(0)
+    try:
+        yield terminal
+    finally:
+        terminal.take_back()
+        signal.signal(signal.SIGTTOU, before if before is not None else signal.SIG_DFL)
