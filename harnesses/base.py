@@ -1,0 +1,285 @@
+"""The shape of a harness table, and what a launch of it needs and gives.
+
+Owns `Harness`, `LaunchFacts`, `Launch` and the two decisions common to all: which AUTH and destination a launch runs
+on, and whether the facts fit the table. It does no I/O and knows no harness by name. A real credential never stands
+in a `LaunchFacts`: what a harness holds inside is a placeholder, and the egress puts the key on the outgoing copy.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from amem.errors import UsageError
+from amem.model.call import Dialect
+
+DEMO = "demo"
+"""The scripted provider of `make demo`; it speaks every dialect, so every harness may name it in key mode."""
+GATEWAY = "llmao"
+"""The one destination of gateway mode."""
+MAX_PROMPT_BYTES = 120 * 1024
+"""Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN); the rest is left for what a harness adds."""
+
+
+class Auth(StrEnum):
+    """Whose credential pays for the model calls."""
+
+    SUBSCRIPTION = "subscription"
+    """The harness's own login, copied into the private home."""
+    KEY = "key"
+    """A provider's key that the egress holds."""
+    GATEWAY = "gateway"
+    """A gateway's credential that the egress holds."""
+
+
+class HookKind(StrEnum):
+    """What the hook program is asked to do: its second argument."""
+
+    PRE_TOOL = "pre-tool"
+    PRE_COMPACT = "pre-compact"
+    SESSION_END = "session-end"
+
+
+class AnswerKind(StrEnum):
+    """How the final text of a headless run stands in its stdout; `answer.read` knows each."""
+
+    TEXT = "text"
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    QWEN = "qwen"
+    GROK = "grok"
+    OPENCODE = "opencode"
+    PI = "pi"
+    MUSE = "muse"
+    AGY = "agy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One of the harness's own events, bound to a kind."""
+
+    event: str
+    kind: HookKind
+    timeout_s: int
+    """How long the harness waits. Longer than the hook program's own deadline, since a harness lets a late hook's tool run."""
+    matcher: str | None = None
+    """The tools it fires for; None where the event has no matcher."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A login that a subscription launch carries in, and brings home when the harness refreshed it."""
+
+    file: str
+    """Relative to the home, the same on the host and inside."""
+    command: str
+    """What the owner runs on the host to log in."""
+    rewritten: bool
+    """Whether the harness rewrites the file when it refreshes the login."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The oldest version that does what a launch needs."""
+
+    floor: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """All that an adapter may know of one launch."""
+
+    auth: Auth
+    destination: str
+    program: tuple[str, ...]
+    """What starts the harness inside: its binary, or the interpreter and its script."""
+    egress_url: str
+    """`http://127.0.0.1:PORT`, without a path."""
+    session: str
+    """amem's id of the session."""
+    workdir: str
+    """The work tree, as it is called inside."""
+    placeholder: str
+    """What stands where a key would; worth nothing outside this session."""
+    home: str = "/home/agent"
+    hook: tuple[str, ...] = ("/opt/memory/memory",)
+    model: str | None = None
+    prompt: str | None = None
+    """None is the interactive form."""
+    args: tuple[str, ...] = ()
+    """What the user wrote after `--`; last, so that it wins."""
+    token: str | None = None
+    """The bearer that names the session, only where the egress port is on the host."""
+
+    @property
+    def headless(self) -> bool:
+        """Say whether nobody is there to answer the harness."""
+        return self.prompt is not None
+
+    @property
+    def mcp_url(self) -> str:
+        """Where the memory server answers."""
+        return f"{self.egress_url}/mcp"
+
+    @property
+    def openai_url(self) -> str:
+        """The base URL as OpenAI's clients want it, with `/v1`."""
+        return f"{self.egress_url}/v1"
+
+    @property
+    def mcp_headers(self) -> dict[str, str]:
+        """Headers for the memory server: the bearer, or none."""
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+
+    @property
+    def prompt_argument(self) -> str:
+        """The prompt as an argument no option parser takes for a flag."""
+        prompt = self.prompt or ""
+        return f" {prompt}" if prompt.startswith("-") else prompt
+
+    @property
+    def uuid(self) -> str:
+        """A UUID drawn from the session's id, for harnesses that can be told theirs."""
+        import uuid
+
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"amem:{self.session}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What the launcher runs. PATH, HOME, TERM and the locale are the sandbox's matter and not in `env`."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    files: Mapping[str, bytes]
+    """By path relative to the private home; written 0600 before the harness starts."""
+    answer: AnswerKind
+    """How a headless run's stdout is read; TEXT passes it on as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """One harness as data. The functions are for what a table cannot say."""
+
+    name: str
+    title: str
+    binary: str
+    """The file looked for on the host's PATH."""
+    auth: tuple[Auth, ...]
+    """The modes it supports, the default first."""
+    destinations: Mapping[Auth, tuple[str, ...]]
+    """Where each mode may go, the default first."""
+    dialects: tuple[Dialect, ...]
+    environment: Callable[[LaunchFacts], Mapping[str, str]]
+    files: Callable[[LaunchFacts], Mapping[str, bytes]]
+    arguments: Callable[[LaunchFacts], tuple[str, ...]]
+    """What follows the program, without the user's own arguments."""
+    install: str
+    """The one command that installs it."""
+    roots: Callable[[str], tuple[str, ...]] = lambda binary: (binary,)
+    """The host paths that must be readable inside for this real binary to run; by default the file alone."""
+    answer: AnswerKind = AnswerKind.TEXT
+    hooks: tuple[Hook, ...] = ()
+    mcp_tool: str = "{tool}"
+    """The name a memory tool has for the model and in hooks."""
+    refusals: Mapping[Auth, str] = field(default_factory=dict)
+    """Why a mode that one might expect is not supported."""
+    model_required: frozenset[Auth] = frozenset({Auth.GATEWAY})
+    login: Login | None = None
+    tunnel_hosts: tuple[str, ...] = ()
+    """`host:port` it may reach through a pinned tunnel on a subscription; nothing else, and unmetered."""
+    transcripts: tuple[str, ...] = ()
+    """Globs relative to the private home."""
+    transcript_shape: str | None = None
+    """The reader of `amem.hooks.turns` and `totals` that reads them; None where nothing is left."""
+    version: Version | None = None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The AUTH and destination a launch runs on."""
+
+    auth: Auth
+    destination: str
+
+
+def choose(harness: Harness, *, auth: str | None, destination: str | None) -> Choice:
+    """Settle AUTH and destination. Raises UsageError that says why a mode or destination is not to be had.
+
+    Without AUTH it is the first mode that serves the destination asked for.
+    """
+    if auth is None:
+        serving = [mode for mode in harness.auth if destination is None or destination in harness.destinations[mode]]
+        if not serving:
+            known = sorted({name for names in harness.destinations.values() for name in names})
+            raise UsageError(f"{harness.name}: no destination {destination!r}; it has {', '.join(known)}", destination=destination)
+        mode = serving[0]
+    else:
+        mode = _mode(harness, auth)
+    names = harness.destinations[mode]
+    if destination is not None and destination not in names:
+        why = f"AUTH {mode} does not go to {destination!r}; it goes to {', '.join(names)}"
+        raise UsageError(f"{harness.name}: {why}", auth=str(mode), destination=destination)
+    return Choice(auth=mode, destination=destination or names[0])
+
+
+def launch(harness: Harness, facts: LaunchFacts) -> Launch:
+    """Say what to run. Raises UsageError for facts the harness cannot be launched on."""
+    choose(harness, auth=facts.auth, destination=facts.destination)
+    if facts.auth in harness.model_required and not facts.model:
+        raise UsageError(f"{harness.name}: AUTH {facts.auth} needs a model", hint=f"amem launch --harness {harness.name} --model NAME")
+    if facts.prompt is not None:
+        if not facts.prompt.strip():
+            raise UsageError("the prompt is empty")
+        size = len(facts.prompt.encode())
+        if size > MAX_PROMPT_BYTES:
+            raise UsageError(f"the prompt has {size} bytes; {MAX_PROMPT_BYTES} fit: put the rest into a file in the tree and name it")
+    argv = (*facts.program, *harness.arguments(facts), *facts.args)
+    if not argv:
+        raise UsageError(f"{harness.name}: no program to run", hint=f"amem launch --harness {harness.name} -- PROGRAM ARGS")
+    if any("\0" in argument for argument in argv):
+        raise UsageError("an argument holds a NUL character")
+    return Launch(
+        argv=argv,
+        env={**_common(facts), **harness.environment(facts)},
+        files=harness.files(facts),
+        answer=harness.answer if facts.headless else AnswerKind.TEXT,
+    )
+
+
+def tunnel(facts: LaunchFacts) -> dict[str, str]:
+    """The proxy variables of a launch whose login the egress tunnels. Loopback must stay off the proxy, or MCP goes to it."""
+    hosts = "127.0.0.1,localhost"
+    return {
+        "HTTPS_PROXY": facts.egress_url, "https_proxy": facts.egress_url, "NO_PROXY": hosts, "no_proxy": hosts,
+    }  # fmt: skip
+
+
+def outdated(harness: Harness, version: str) -> str | None:
+    """Say why a harness that calls itself `version` is too old, or None when it is not or says nothing one can read."""
+    found = re.search(r"\d+(?:\.\d+)+", version)
+    if harness.version is None or found is None or tuple(map(int, found[0].split(".")[:4])) >= harness.version.floor:
+        return None
+    floor = ".".join(map(str, harness.version.floor))
+    return f"{harness.title} {found[0]} is too old: {floor} or later is needed, because {harness.version.reason}"
+
+
+def _mode(harness: Harness, auth: str) -> Auth:
+    supported = ", ".join(harness.auth)
+    try:
+        mode = Auth(auth)
+    except ValueError:
+        raise UsageError(f"no AUTH mode {auth!r}; {harness.name} has {supported}", auth=auth) from None
+    if mode not in harness.auth:
+        why = harness.refusals.get(mode, "it has no such mode")
+        raise UsageError(f"{harness.name}: AUTH {mode} is not supported: {why}", hint=f"--auth {harness.auth[0]}", auth=auth)
+    return mode
+
+
+def _common(facts: LaunchFacts) -> dict[str, str]:
+    """What every session has: who it is and where its memory answers."""
+    env = {"AMEM_SESSION": facts.session, "MEMORY_MCP_URL": facts.mcp_url}
+    if facts.token is not None:
+        env["AMEM_TOKEN"] = facts.token
+    return env
