@@ -1,0 +1,151 @@
+"""The real harness programs take the scripted provider for a real one: no sandbox, one prompt, a shell call and two MCP calls.
+
+What the clients say they used is the oracle for the provider's own sums: they parse the streams with their own code.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.model.call import Usage
+from amem.testing.provider import Running, running
+
+from .installed import installed
+from .memory_stub import HIT, Stub, memory_stub
+
+pytestmark = pytest.mark.real_harness
+
+SCRIPT: dict[str, Any] = {
+    "reasoning": True,
+    "steps": [
+        {"text": "I look.", "any": [
+            {"tool": "Bash", "args": {"command": "echo made-by-$((40 + 2))", "description": "say it"}},
+            {"tool": "exec_command", "args": {"cmd": "echo made-by-$((40 + 2))"}},
+        ]},
+        {"tool": "memory.search", "args": {"query": "egress"}},
+        {"tool": "memory.get", "args": {"id": "$results[-1].hits[0].id"}},
+        {"text": "The last word: ${results[-1].title}."},
+    ],
+}  # fmt: skip
+SEARCH_FIRST: dict[str, Any] = {
+    **SCRIPT,
+    "steps": [SCRIPT["steps"][0], {"tool": "tool_search", "args": {"query": "memory search"}}, *SCRIPT["steps"][1:]],
+}
+"""gpt-5.5 is offered a tool search in place of MCP tools (Codex 0.171)."""
+CODE = "text((await tools.exec_command({cmd: 'echo made-by-$((40 + 2))'})).output)"
+FIND = "text(JSON.stringify(await tools.mcp__memory__search({query: 'egress'})))"
+CODE_MODE: dict[str, Any] = {
+    "reasoning": True,
+    "steps": [{"tool": "exec", "args": CODE}, {"tool": "exec", "args": FIND}, {"text": "The last word: doc.md: Egress."}],
+}
+"""The catalogue's own models reach every tool through code (Codex 0.171)."""
+
+
+def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    tree = home / "tree"
+    tree.mkdir()
+    here = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "dumb", **environment}
+    return subprocess.run(command, env=here, cwd=tree, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+
+
+def claude(home: Path, provider: Running, memory: Stub, model: str) -> subprocess.CompletedProcess[str]:
+    config = home / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"memory": {"type": "http", "url": memory.url, "alwaysLoad": True}}}))
+    flags = [
+        "--model",
+        model,
+        "--mcp-config",
+        str(config),
+        "--strict-mcp-config",
+        "--dangerously-skip-permissions",
+        "--output-format",
+        "json",
+    ]
+    return run(
+        [*installed("claude"), "-p", "what leaves?", *flags], home, ANTHROPIC_BASE_URL=provider.url, ANTHROPIC_API_KEY="placeholder",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", IS_SANDBOX="1",
+    )  # fmt: skip
+
+
+def codex(home: Path, provider: Running, memory: Stub, model: str) -> subprocess.CompletedProcess[str]:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f"""
+model_provider = "egress"
+check_for_update_on_startup = false
+[model_providers.egress]
+name = "egress"
+base_url = "{provider.url}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+requires_openai_auth = false
+stream_max_retries = 0
+request_max_retries = 0
+[mcp_servers.memory]
+url = "{memory.url}"
+required = true
+[analytics]
+enabled = false
+[features]
+plugins = false
+apps = false
+unbounded_connection_retries = false
+""")
+    flags = ["-m", model, "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
+    return run([*installed("codex"), "exec", "what leaves?", *flags], home, OPENAI_API_KEY="placeholder")
+
+
+def test_claude_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
+    with running(SCRIPT) as provider, memory_stub() as memory:
+        ran = claude(tmp_path, provider, memory, "claude-sonnet-5-5")
+    said = json.loads(ran.stdout)
+    assert (ran.returncode, said["result"]) == (0, "The last word: doc.md: Egress.")
+    assert memory.calls == [("search", {"query": "egress"}), ("get", {"id": HIT["id"]})]
+    assert "made-by-42" in provider.log[1].body.decode()
+    assert [(e.path, e.step, e.outcome) for e in provider.log] == [("/v1/messages", step, "sent") for step in range(4)]
+    used = said["modelUsage"]["claude-sonnet-5-5"]
+    assert provider.totals() == {
+        ("anthropic", "claude-sonnet-5-5"): Usage(
+            input=used["inputTokens"], output=used["outputTokens"], cache_read=used["cacheReadInputTokens"],
+            cache_write=used["cacheCreationInputTokens"], reasoning=used["thinkingTokens"],
+        )
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "script", "calls"),
+    [
+        ("gpt-5.1-codex", SCRIPT, ["search", "get"]),  # not in the catalogue: tools in namespaces
+        ("gpt-5.5", SEARCH_FIRST, ["search", "get"]),
+        ("gpt-6.2-sol", CODE_MODE, ["search"]),  # tools as an input item, called from code
+    ],
+)
+def test_codex_takes_the_stream_for_a_real_one(tmp_path: Path, model: str, script: dict[str, Any], calls: list[str]) -> None:
+    with running(script) as provider, memory_stub() as memory:
+        ran = codex(tmp_path, provider, memory, model)
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert [e["item"]["text"] for e in events if e.get("item", {}).get("type") == "agent_message"][-1] == "The last word: doc.md: Egress."
+    assert [name for name, _arguments in memory.calls] == calls
+    assert "made-by-42" in provider.log[1].body.decode()
+    assert [(e.path, e.step, e.outcome) for e in provider.log] == [("/v1/responses", n, "sent") for n in range(len(script["steps"]))]
+    used = next(e["usage"] for e in events if e["type"] == "turn.completed")
+    read, written = used["cached_input_tokens"], used["cache_write_input_tokens"]
+    assert provider.totals() == {
+        ("responses", model): Usage(
+            input=used["input_tokens"] - read - written, output=used["output_tokens"], cache_read=read, cache_write=written,
+            reasoning=used["reasoning_output_tokens"],
+        )
+    }  # fmt: skip
+
+
+def test_claude_does_not_retry_a_permission_error(tmp_path: Path) -> None:
+    """The shape that a refusal will have: one request, and the sentence reaches the person."""
+    told = {"errors": [{"path": "/v1/messages", "status": 403, "message": "over the ceiling"}]}
+    with running(told) as provider, memory_stub() as memory:
+        ran = claude(tmp_path, provider, memory, "claude-sonnet-5-5")
+    assert (ran.returncode, len(provider.log)) == (1, 1)
+    assert "over the ceiling" in json.loads(ran.stdout)["result"]
