@@ -15,6 +15,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,12 +34,14 @@ Module = tuple[str, str]
 
 NESTING_LIMIT = 12
 """Brackets in brackets: regorus' parse time doubles with each (0.13: 0.2 s at 13, hours at 30), with the GIL held."""
-_GRANTS_CACHED = 1024
+_CACHED = 1024
 _ENGINES_PER_THREAD = 4
 _WHERE = re.compile(r"--> (\S+:\d+:\d+)")
 _ERROR = re.compile(r"^(?:\d+ \| *)?error: (.{1,160})", re.MULTILINE)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _REVIEWS = (None, "human")
+_UNSTEADY = re.compile(r"\b(?:time|rand|uuid|http|opa|net)\s*\.")
+"""Builtins whose answer may change from one evaluation to the next; a mention in a comment counts."""
 _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 """One form of a request: what is evaluated is what the digest is over."""
 
@@ -56,6 +59,9 @@ class PolicyEngine:
         self._data = data
         self._serial = next(_serials)
         self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._steady = not any(_UNSTEADY.search(text) for _, text in (*self._modules, *self._rules))
+        self._decided: dict[str, Decision] = {}
+        """What was decided on a request, by its whole text: the calls of a session differ in nothing. Only when steady."""
         self.version = _version((*self._modules, *self._rules))
         """`sha256:` and 16 digits over the modules and rules, in order."""
         self._interpreter()
@@ -71,6 +77,8 @@ class PolicyEngine:
             asked = _CANONICAL.encode({**request.input, "action": request.action, "grant": grant})
         except (TypeError, ValueError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
+        if (decided := self._decided.get(asked)) is not None:
+            return replace(decided, id=ids.draw("decision"))
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
         found: Any = None
         denials: Any = []
@@ -86,9 +94,14 @@ class PolicyEngine:
                 raise
             return self._deny(request, digest, "policy_error", why=_told(error))
         try:
-            return self._read(request, grant, digest, found, denials)
+            decision = self._read(request, grant, digest, found, denials)
         except (TypeError, ValueError, KeyError) as error:
             return self._deny(request, digest, "policy_error", why=f"a malformed decision: {str(error)[:160]}")
+        if self._steady:
+            if len(self._decided) >= _CACHED:
+                self._decided.clear()
+            self._decided[asked] = decision
+        return decision
 
     def _read(self, request: Request, grant: Mapping[str, Any], digest: str, found: Any, denials: Any) -> Decision:
         """Make a decision of what the policy gave. Raises TypeError, ValueError or KeyError when it is malformed."""
@@ -141,7 +154,7 @@ class PolicyEngine:
         key = (asked.get("domain", ""), asked.get("principal", ""))
         grant = self._grants.get(key)
         if grant is None:
-            if len(self._grants) >= _GRANTS_CACHED:
+            if len(self._grants) >= _CACHED:
                 self._grants.clear()
             grant = self._grants[key] = resolve(self._data, *key)
         return grant

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from amem.policy.request import Request
 from .asks import DATA, OWNER, call, entry, read, write
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def engine() -> PolicyEngine:
     return PolicyEngine(builtin(), DATA)
 
@@ -94,6 +95,21 @@ def test_who_says_to_be_the_owner_is_not(engine: PolicyEngine) -> None:
     assert engine.decide(write(principal=OWNER, owner=OWNER, findings=["secret"])).allow
     assert not engine.decide(write(principal="human:acme:eve", owner="human:acme:eve", findings=["secret"])).allow
     assert engine.decide(write(principal=OWNER, owner="human:acme:eve", findings=["secret"])).hold
+
+
+def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> None:
+    engine = PolicyEngine(builtin(), DATA)
+    first = engine.decide(write(findings=["secret"]))
+    engine_module._running.engines[engine._serial] = object()  # an evaluation would now fail
+    again = engine.decide(write(findings=["secret"]))
+    assert replace(again, id=first.id) == first and again.id != first.id
+    assert engine.decide(write(findings=["hidden"])).code == "policy_error"
+
+
+def test_a_policy_that_reads_the_clock_is_evaluated_each_time() -> None:
+    engine = root_policy('package amem\ndecision := {"allow": false, "reasons": [{"code": "at", "ns": time.now_ns()}]}\n')
+    first, second = engine.decide(write()), engine.decide(write())
+    assert first.reasons[0].facts["ns"] < second.reasons[0].facts["ns"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""P5: one decision of the built-in policy, over 50 grants and 20 rules of the record, against OPA on the same policy.
+
+    python -m tests.bench.bench_policy
+
+Ours is the whole of `PolicyEngine.decide`: the request's digest, the evaluation, the record's rules, the grants' line, the
+value. "new" is a request not decided before (another session each time), "again" one that was, as the calls of a session are.
+OPA's figure (`$AMEM_TEST_OPA`, `build/oracle/lib`) is its evaluation alone, in a child process. The published figure of
+microsoft/agent-governance-toolkit is 103 µs a call, on its own machine. Rounds are interleaved; the median of all calls is shown.
+"""
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from amem.model.label import Label
+from amem.policy import request as ask
+from amem.policy.engine import PolicyEngine, builtin
+from amem.policy.request import Request
+from tests.bench.rows import Row, table
+from tests.policy import opa
+
+OWNER = "human:bench:owner"
+GOAL_US = 100.0
+ROUNDS, CALLS = 20, 100
+
+
+def data() -> dict[str, Any]:
+    """50 grants in five domains, six destinations."""
+    return {
+        "grants": {
+            "owner": OWNER,
+            "domains": {
+                f"dom-{d}": {
+                    "principals": {f"agent:h{d}{p}*": {"read": ("public", "internal")[p % 2], "write": True} for p in range(9)}
+                    | {"agent:*": {"read": "internal", "write": True}}
+                }
+                for d in range(5)
+            },
+            "destinations": {f"destination-{n}": {"ceiling": "internal"} for n in range(6)},
+        }
+    }
+
+
+def rules() -> list[tuple[str, str]]:
+    """20 rules of the record, over all actions."""
+    actions = ("write", "read", "model_call", "fetch")
+    return [
+        (
+            f"pol-L1-{n:03}",
+            f'package amem.rules\n\ndeny contains {{"policy": "pol-L1-{n:03}"}} if {{\n\tinput.action == "{actions[n % 4]}"\n'
+            f'\tinput.domain == "dom-9"\n\tstartswith(input.principal, "agent:x{n}")\n}}\n',
+        )
+        for n in range(20)
+    ]
+
+
+def requests() -> dict[str, Request]:
+    """One of each action, allowed, and a write that is held."""
+    who: dict[str, Any] = {"principal": "agent:codex", "domain": "dom-3", "session": "ses-0123abcd", "task": None}
+    replaced = [{"id": "mem-3-0123456789ab", "tier": "raw", "author": "agent:codex", "domain": "dom-3"}]
+    put: dict[str, Any] = {
+        "type": "fact",
+        "classification": Label.INTERNAL,
+        "label": Label.INTERNAL,
+        "superseded_so_far": 0,
+        "max_supersedes": 20,
+    }
+    return {
+        "model_call": ask.model_call(
+            **who,
+            label=Label.INTERNAL,
+            destination="destination-3",
+            ceiling=Label.INTERNAL,
+            dialect="anthropic",
+            model="m",
+            billing="metered",
+        ),
+        "read": ask.read(**who, handling=Label.INTERNAL),
+        "write": ask.write(**who, **put, owner=OWNER, supersedes=replaced, findings=[]),
+        "write held": ask.write(**who, **put, owner=OWNER, supersedes=replaced, findings=["secret"]),
+    }
+
+
+def never_asked(request: Request) -> Iterator[Request]:
+    """The request of one session after another."""
+    for n in itertools.count():
+        yield Request(request.action, {**request.input, "session": f"ses-{n:08d}"})
+
+
+def run() -> list[Row]:
+    """Measure; a row an action, with and without the record's rules, and one for a reload."""
+    asked = requests()
+    plain, ruled = PolicyEngine(builtin(), data()), PolicyEngine(builtin(), data(), rules())
+    calls: dict[tuple[str, str], Callable[[], object]] = {}
+    for name, request in asked.items():
+        fresh = never_asked(request)
+        calls[name, "new"] = lambda fresh=fresh: plain.decide(next(fresh))  # type: ignore[misc]
+        calls[name, "new, 20 rules"] = lambda fresh=fresh: ruled.decide(next(fresh))  # type: ignore[misc]
+        calls[name, "again, 20 rules"] = lambda request=request: ruled.decide(request)  # type: ignore[misc]
+    taken: dict[tuple[str, str], list[float]] = {key: [] for key in calls}
+    for _ in range(ROUNDS):
+        for key, call in calls.items():
+            for _ in range(CALLS):
+                start = time.perf_counter()
+                call()
+                taken[key].append((time.perf_counter() - start) * 1e6)
+    peer = opa.timings(data(), {name: request for name, request in asked.items()})
+    rows = []
+    for (name, kind), times in taken.items():
+        ours = statistics.median(times)
+        what = f"{name}, {kind}"
+        rows.append(Row("P5", what, ours, "OPA", peer.get(name) if kind == "new" else None, "us", "<= 100 us", ours <= GOAL_US))
+    start = time.perf_counter()
+    for _ in range(10):
+        PolicyEngine(builtin(), data(), rules())
+    rows.append(Row("P5", "reload, before the swap", (time.perf_counter() - start) * 1e5, "-", None, "ms", "blocks no decision", None))
+    return rows
+
+
+if __name__ == "__main__":
+    print(table(run()))
