@@ -1,15 +1,22 @@
 """`amem launch`: one harness in the sandbox."""
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from amem.cli.context import Context
+from amem.cli.output import note, print_json, visible
 from amem.errors import UsageError
 from amem.model.clock import duration_s
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
+
+if TYPE_CHECKING:
+    from amem.launch.plan import Asked
+    from amem.launch.run import Outcome, Prepared
 
 EPILOG = """\b
 Examples:
@@ -19,19 +26,19 @@ Examples:
   amem launch --harness command -- python3 agent.py"""
 
 
-class _Parsed(click.ParamType):
+class _Parsed(click.ParamType[Any]):
     """A value read by a function whose ValueError is the reason."""
 
-    def __init__(self, name: str, parse: object) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self._parse = parse
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read the value."""
         if not isinstance(value, str):
             return value
         try:
-            return self._parse(value)  # type: ignore[operator]
+            return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -74,36 +81,114 @@ LIMITS = {
 @click.option("--dry-run", is_flag=True, help="Print environment names, arguments, files and sandbox steps; start nothing.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def command(context: Context, **options: object) -> int:
+def command(context: Context, /, **options: Any) -> int:
     """Run a harness in the sandbox: its model calls through the egress, its memory over MCP.
 
     Exits with the harness's own code; 4 when a prompted launch left no handoff; 124 on --timeout; 125 when the sandbox
     could not be set up.
     """
-    from amem.launch.plan import Asked
-    from amem.launch.run import launch
+    from amem.launch import run
+    from amem.sandbox.child import fork_stage
 
-    prompt = options["prompt"]
-    if prompt == "-":
-        prompt = sys.stdin.read()
-    if prompt is not None and not str(prompt).strip():
+    asked = _asked(options)
+    settings = run.Settings(
+        root=context.root,
+        grants=context.grants,
+        credentials=context.credentials,
+        environment=context.environment,
+        domain=context.domain(asked.domain),
+    )
+    if options["dry_run"]:
+        return _show(run.prepare(asked, settings), context)
+    # The entry point forked the stage before anything was loaded; a caller that is no command line has none yet.
+    stage = context.stage or fork_stage()
+    quiet = context.flags.json
+    outcome = run.launch(asked, settings, stage, _to_stderr if quiet else _pass_on, note)
+    for sentence in outcome.notes:
+        note(sentence)
+    if quiet:
+        print_json(_document(outcome, context))
+    elif asked.prompt is not None and outcome.handoffs:
+        note(f"handoff {', '.join(outcome.handoffs)}; read it with: amem handoff show")
+    for held in outcome.held:
+        note(f"a write is held in the quarantine: {held}")
+    return outcome.exit
+
+
+def _asked(options: dict[str, Any]) -> "Asked":
+    from amem.launch.plan import Asked
+
+    prompt = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
+    if prompt is not None and not prompt.strip():
         raise UsageError("--prompt is empty; leave it out for an interactive session", hint="amem launch --help")
     session_id = options["session_id"]
-    if session_id is not None and not is_id("session", str(session_id)):
+    if session_id is not None and not is_id("session", session_id):
         raise UsageError(f"--session-id {session_id}: expected ses- and eight letters or digits", hint="amem launch --help")
-    limits = {field: options[flag] for flag, field in LIMITS.items() if options[flag] is not None}
-    asked = Asked(
-        harness=_text(options["harness"]), auth=_text(options["auth"]), provider=_text(options["provider"]),
-        model=_text(options["model"]), prompt=_text(prompt), args=tuple(options["args"]),  # type: ignore[arg-type]
-        subagents=str(options["subagents"]), no_handoff=bool(options["no_handoff"]), backend=str(options["backend"]),
-        domain=_text(options["domain"]), label=Label(str(options["label"])) if options["label"] else None,
-        workdir=str(options["workdir"]), read_only=tuple(options["ro"]), read_write=tuple(options["rw"]),  # type: ignore[arg-type]
-        timeout_s=float(options["timeout"]), limits=limits,  # type: ignore[arg-type]
-        session_id=_text(session_id), git_config_writable=options["git_config"] == "rw",
+    return Asked(
+        **{name: options[name] for name in ("harness", "auth", "provider", "model", "args", "subagents", "no_handoff", "backend")},
+        **{name: options[name] for name in ("domain", "workdir", "session_id")},
+        prompt=prompt,
+        label=Label(options["label"]) if options["label"] else None,
+        read_only=options["ro"],
+        read_write=options["rw"],
+        timeout_s=options["timeout"],
+        limits={field: options[flag] for flag, field in LIMITS.items() if options[flag] is not None},
+        git_config_writable=options["git_config"] == "rw",
         interactive=prompt is None and sys.stdin.isatty() and sys.stdout.isatty(),
-    )  # fmt: skip
-    return launch(context, asked, dry_run=bool(options["dry_run"]))
+    )
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _pass_on(stream: int, data: bytes) -> None:
+    """The harness's output is ours."""
+    out = sys.stdout.buffer if stream == 1 else sys.stderr.buffer
+    out.write(data)
+    out.flush()
+
+
+def _to_stderr(stream: int, data: bytes) -> None:
+    """With --json stdout has one document and nothing else."""
+    _pass_on(2, data)
+
+
+def _document(outcome: "Outcome", context: Context) -> dict[str, Any]:
+    """Session + what came of it."""
+    from amem.egress import meter
+
+    usage = meter.report(context.root, session=outcome.session)
+    found = {
+        **meter.sessions(context.root, session=outcome.session)[0],
+        "answer": outcome.answer,
+        "harness_exit": outcome.harness_exit,
+        "handoffs": list(outcome.handoffs),
+        "entries": list(outcome.entries),
+        "held": list(outcome.held),
+        "usage": usage,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _show(ready: "Prepared", context: Context) -> int:
+    """What a launch would do: names of the environment, never its values; argv; files; sandbox."""
+    from amem.sandbox import host
+    from amem.sandbox.plan import plan as sandbox_plan
+
+    steps = [step.verb for step in sandbox_plan(ready.spec, host.facts(ready.spec))]
+    document = {
+        "session": ready.id,
+        "destination": ready.plan.destination,
+        "label": ready.plan.label,
+        "ceiling": ready.plan.ceiling,
+        "handling": ready.plan.handling,
+        "workdir": ready.spec.workdir,
+        "argv": list(ready.spec.argv),
+        "environment": [name for name, _ in ready.spec.env],
+        "files": list(ready.launch.files),
+        "binds": [f"{bind.source}{' (rw)' if bind.writable else ''}" for bind in ready.spec.binds],
+        "steps": steps,
+    }
+    if context.flags.json:
+        print_json(document)
+        return 0
+    for key, value in document.items():
+        print(f"{key}: {visible(', '.join(value) if isinstance(value, list) else str(value))}")
+    return 0

@@ -21,9 +21,14 @@ LAST_RESORT = "session-end"
 class Filed(NamedTuple):
     """What became of an outbox."""
 
-    handoffs: tuple[str, ...]
-    held: tuple[str, ...]
-    problems: tuple[str, ...]
+    handoffs: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def waiting(home: str) -> bool:
+    """Say whether hooks left any note."""
+    return bool(_in_order(names(home, FOLDER)))
 
 
 def file_notes(memory: Memory, session: Session, home: str) -> Filed:
