@@ -7,8 +7,9 @@ size of the tree.
 import os
 import stat
 
-from amem.sandbox import privileges
-from amem.sandbox.plan import DEVICES, MADE_ETC, HostFacts
+from amem.sandbox import privileges, stage
+from amem.sandbox.init import Context
+from amem.sandbox.plan import DEVICES, MADE_ETC, OUTSIDE_ID, READ_ONLY, HostFacts
 from amem.sandbox.spec import SandboxSpec, is_below
 from amem.sandbox.worktree import look
 
@@ -59,6 +60,7 @@ _ETC_BELOW = ("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/ca-trust", "p
 def facts(spec: SandboxSpec) -> HostFacts:
     """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's git files do not fit together."""
     user, group = os.geteuid(), os.getegid()
+    tree = look(spec.workdir)
     return HostFacts(
         user=user,
         group=group,
@@ -68,9 +70,9 @@ def facts(spec: SandboxSpec) -> HostFacts:
         devices=tuple(name for name in DEVICES if os.path.exists(f"/dev/{name}")),
         extra_roots=tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
         landlock_abi=privileges.landlock_abi(),
-        idmap_owners=_owners(spec) if user == 0 else None,
+        idmap_owners=_owners(spec, tree.common) if user == 0 else None,
         scratch=next(path for path in ("/tmp", "/run", "/mnt", "/var") if os.path.isdir(path)),
-        tree=look(spec.workdir),
+        tree=tree,
     )
 
 
@@ -92,13 +94,30 @@ def _link_inside(path: str) -> str | None:
     return end if any(is_below(end, root) for root in ("/usr", "/nix/store", "/gnu/store")) else None
 
 
-def _owners(spec: SandboxSpec) -> tuple[tuple[str, int, int], ...]:
-    """Whom root's private trees belong to, so that each is shown as the inside user's. Programs stay as they are: world-readable."""
-    sources = [spec.workdir, spec.home, *([spec.memory_dir] if spec.memory_dir is not None else []), *(bind.source for bind in spec.binds)]
+def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int], ...] | None:
+    """Whom root's private trees belong to, so that each is shown as the inside user's; None where a file system of them cannot do that.
+
+    Programs stay as they are: everybody may read them.
+    """
+    own = [path for path in (spec.workdir, spec.home, spec.memory_dir, common) if path is not None]
     found = []
-    for source in dict.fromkeys(sources):
+    for source in dict.fromkeys((*own, *(bind.source for bind in spec.binds))):
         about = os.stat(source)
-        private = source in (spec.workdir, spec.home, spec.memory_dir) or not about.st_mode & stat.S_IROTH
-        if private:
+        if source in own or not about.st_mode & stat.S_IROTH:
             found.append((source, about.st_uid, about.st_gid))
-    return tuple(found)
+    return tuple(found) if can_idmap(tuple(found)) else None
+
+
+def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:
+    """Try it, in a child: whether a mount can be idmapped depends on the file system of everything mounted below it as well."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            context = Context()
+            for source, owner, group in owners:
+                stage.idmap(context, source, source, READ_ONLY, owner, group, OUTSIDE_ID)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0

@@ -36,9 +36,12 @@ class Refused(Exception):
 class Context:
     """What the steps of one sandbox hand on to each other."""
 
-    def __init__(self, link: _socket.socket) -> None:
-        self.link = link
+    def __init__(self, link: _socket.socket | None = None) -> None:
+        self.link = link if link is not None else _socket.socket()
         self.taken: dict[str, int] = {}
+        """Detached trees by name, until they are put."""
+        self.namespaces: dict[tuple[int, int], int] = {}
+        """User namespaces for idmapped mounts, by owner and group on disk."""
         self.warnings: list[str] = []
 
 
@@ -262,6 +265,10 @@ def _hold(context: Context, tree: str, name: str, attributes: int, must: bool) -
     context.warnings.append(f"{name} is a symbolic link: not protected")
 
 
+def _warn(context: Context, text: str) -> None:
+    context.warnings.append(text)
+
+
 def _cover(context: Context, path: str) -> None:
     null = os.open("./dev/null", os.O_PATH | os.O_CLOEXEC)
     mounts.cover(null, path)
@@ -309,6 +316,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "pts": lambda context: mounts.pts(),
     "hold": _hold,
     "hold_proc": lambda context, path: mounts.hold("/", path.lstrip("/"), calls.ATTR_RDONLY),
+    "warn": _warn,
     "cover": _cover,
     "proc": lambda context: mounts.proc(),
     "write": _write,

@@ -20,6 +20,8 @@ _DEVICE = _NOSUID | _NOEXEC
 OUTSIDE_ID = 2_000_000_000
 """The host id of everything in a sandbox started by root: past the ranges of shadow (to 600100000) and systemd (to 1879048191)."""
 
+ROOT_UNMAPPED = "started by root on a file system without idmapped mounts: outside, this session is root without powers (weaker)"
+
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
@@ -73,24 +75,21 @@ class Step(NamedTuple):
     """The layer that `without` knows it by; empty for a step no sandbox can lack."""
 
 
-class Pin(NamedTuple):
-    """A git directory outside or inside the work tree that must stay where it is."""
-
-    tree: str
-    """Inside path of a bound tree."""
-    name: str
-    """Name below it; empty for the tree itself."""
-
-
 class Tree(NamedTuple):
     """What the work tree is to git; `worktree.look` finds it out and checks it."""
 
     kind: str = "none"
-    """none, plain, linked, submodule or bare."""
+    """none, plain, linked, submodule, bare, or file (a `.git` file that is none of these)."""
+    names: tuple[str, ...] = ()
+    """Names below the work tree to protect besides the spec's."""
+    pins: tuple[str, ...] = ()
+    """Folders below the work tree that must stay where they are."""
     common: str | None = None
     """Host path of a git directory outside the work tree that it needs (checked to point back)."""
-    modules: tuple[str, ...] = ()
-    """Git directories below `.git/modules`, by name."""
+    common_names: tuple[str, ...] = ()
+    """Names below `common` to protect."""
+    warning: str = ""
+    """Why git will not work inside; empty when it will."""
 
 
 class HostFacts(NamedTuple):
@@ -284,19 +283,28 @@ def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:
 def _care(spec: SandboxSpec, host: HostFacts) -> list[Step]:
     """Pins before the read-only names below them: without the pin, `mv .git x; mkdir -p .git/hooks` would pass (shown)."""
     tree = host.tree
-    names = [*spec.protect, *(f".git/modules/{module}/{part}" for module in tree.modules for part in ("hooks", "config"))]
     steps = [Step("cover", (path,)) for path in spec.hidden]
-    if tree.kind in ("plain", "bare"):
+    if tree.warning:
+        steps.append(Step("warn", (tree.warning,)))
+    if host.user == 0 and host.idmap_owners is None:
+        steps.append(Step("warn", (ROOT_UNMAPPED,)))
+    if tree.kind == "plain":
         steps.append(Step("hold", (spec.workdir, ".git", READ_WRITE, True), "pins"))
-    if tree.kind in ("linked", "submodule"):
+    if tree.kind in ("linked", "submodule", "file"):
         steps.append(Step("hold", (spec.workdir, ".git", READ_ONLY, True), "protect"))
+    steps += _protect(spec.workdir, tree.pins, (*spec.protect, *tree.names))
     if tree.common is not None:
-        steps += [Step("hold", (tree.common, name, READ_ONLY, False), "protect") for name in ("hooks", "config", "info/attributes")]
-    # A folder is a mount point of its own below; each folder above a protected name is pinned so that it cannot be moved away.
-    pins = dict.fromkeys(above for name in names for above in _above(name) if above != ".git")
-    steps += [Step("hold", (spec.workdir, above, READ_WRITE, False), "pins") for above in pins]
-    steps += [Step("hold", (spec.workdir, name, READ_ONLY, False), "protect") for name in names]
+        steps += _protect(tree.common, (), tree.common_names)
     return steps
+
+
+def _protect(tree: str, pins: tuple[str, ...], names: tuple[str, ...]) -> list[Step]:
+    """Read-only names, and a pin for each folder above one: what is a mount point can be neither moved nor removed."""
+    above = dict.fromkeys((*pins, *(folder for name in names for folder in _above(name) if folder != ".git")))
+    return [
+        *(Step("hold", (tree, folder, READ_WRITE, False), "pins") for folder in above),
+        *(Step("hold", (tree, name, READ_ONLY, False), "protect") for name in dict.fromkeys(names)),
+    ]
 
 
 def _above(name: str) -> list[str]:

@@ -11,8 +11,30 @@ from typing import NamedTuple
 MIB = 1 << 20
 GIB = 1 << 30
 
-PROTECT = (".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes", ".git/modules")
-"""Names below a work tree that the host's own git would run or obey; read-only inside when they exist."""
+GIT_NAMES = (".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes")
+"""What the host's own git would run or obey."""
+
+CONFIG_NAMES = (
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".qwen",
+    ".grok",
+    ".opencode",
+    "opencode.json",
+    ".mcp.json",
+    ".cursor",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".devcontainer",
+    ".envrc",
+    ".husky",
+)
+"""By what a harness, an editor or a shell on the host configures itself. `--allow-config-writes` leaves these out."""
+
+PROTECT = GIT_NAMES + CONFIG_NAMES
+"""Names below a work tree that are read-only inside when they exist. One that does not is never made; `worktree.watch` reports it."""
 
 PATH = "/opt/memory:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path inside; `memory`, the hook program, is first."""

@@ -61,13 +61,13 @@ def _build(link: _socket.socket, life: int, steps: Steps, run: tuple[object, ...
         at = [verb for verb, _ in steps].index("clone")
         verb = "idmap"
         for _, args in steps[:at]:
-            _idmap(context, *args)  # type: ignore[arg-type]
+            idmap(context, *args)  # type: ignore[arg-type]
         verb, args = steps[at]
         pid, pidfd = _clone(context, steps[at + 1 :], run, headless, life, *args)  # type: ignore[arg-type]
     except OSError as error:
         init.send(link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
         return 125
-    for fd in context.taken.values():
+    for fd in (*context.taken.values(), *context.namespaces.values()):
         os.close(fd)
     init.send(link, ("pid", pid), [pidfd])
     link.close()
@@ -85,13 +85,11 @@ def _watch(pid: int, pidfd: int, life: int) -> int:
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _idmap(context: init.Context, key: str, source: str, attributes: int, owner: int, group: int, outside: int) -> None:
+def idmap(context: init.Context, key: str, source: str, attributes: int, owner: int, group: int, outside: int) -> None:
     """Take a tree as root, its owner shown as the one id that exists inside; the host goes on seeing the owner's own id."""
-    userns = _idmap_namespace(owner, group, outside)
-    try:
-        context.taken[key] = mounts.take(source, attributes, userns)
-    finally:
-        os.close(userns)
+    if (owner, group) not in context.namespaces:
+        context.namespaces[owner, group] = _idmap_namespace(owner, group, outside)
+    context.taken[key] = mounts.take(source, attributes, context.namespaces[owner, group])
 
 
 def _idmap_namespace(owner: int, group: int, outside: int) -> int:
@@ -125,6 +123,8 @@ def _clone(
     mapped_by_stage: bool,
 ) -> tuple[int, int]:
     read, write = os.pipe2(os.O_CLOEXEC)
+    if os.geteuid() == 0:
+        os.setgroups([])  # root's groups would still open what belongs to them
     pid, pidfd = calls.clone(calls.ALL_NAMESPACES)
     if pid == 0:
         os.close(life)

@@ -1,11 +1,245 @@
-"""The work tree as git sees it, read by hand and believed only where its files point back at each other.
+"""The work tree as git and the editors see it, read by hand and believed only where its files point back at each other.
 
-An agent can write `.git` files for the next launch to read: a mount target is never taken from one unchecked. Runs no program.
+An agent can write `.git` files for the next launch to read, so a mount target is never taken from one unchecked, a file is read only when
+it is a small regular one, and no program is ever run in the tree. What the plan cannot protect, because it does not exist yet or a tool
+must be able to write it, is hashed before and after a session instead: `watch` and `changed`.
 """
 
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from amem.errors import SandboxError
 from amem.sandbox.plan import Tree
+from amem.sandbox.spec import CONFIG_NAMES, is_below
+
+_MOST_BYTES = 1 << 16
+_MOST_MODULES = 256
+
+WATCHED = (
+    *CONFIG_NAMES,
+    ".git/hooks",
+    ".git/config",
+    ".git/info/attributes",
+    ".gitmodules",
+    ".gitattributes",
+    ".pre-commit-config.yaml",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "QWEN.md",
+)
+"""Names by which something on the host may run or obey what a session left."""
+_WATCH_FILES = 4096
+_WATCH_BYTES = 64 << 20
 
 
 def look(workdir: str) -> Tree:
-    """What the tree is to git."""
-    return Tree()
+    """What the tree is to git, and which of its names need care.
+
+    Raises SandboxError("worktree", …) where `.git` is a symbolic link: what it leads to could be swapped during the session.
+    """
+    path = os.path.join(workdir, ".git")
+    try:
+        kind = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return Tree("bare", names=("hooks", "config", "info/attributes")) if _is_git_dir(workdir) else Tree()
+    if stat.S_ISLNK(kind):
+        raise SandboxError(
+            "worktree", f"{path} is a symbolic link, so what it protects could be swapped", hint="make it a real folder or a .git file"
+        )
+    if stat.S_ISDIR(kind):
+        return Tree("plain", names=(*_modules(path, ".git"), *_hooks_path(path)))
+    return _from_file(workdir, path)
+
+
+def top(path: str) -> str | None:
+    """The root of the work tree `path` lies in, by the nearest `.git` at or above it; None where there is none. Nothing is run."""
+    here = os.path.realpath(path)
+    device = os.stat(here).st_dev
+    while True:
+        if os.path.lexists(os.path.join(here, ".git")):
+            return here
+        above = os.path.dirname(here)
+        if above == here or os.stat(above).st_dev != device:
+            return None
+        here = above
+
+
+class Change(NamedTuple):
+    """A watched name that is not as it was."""
+
+    name: str
+    how: str
+    """appeared, changed or gone."""
+
+
+def watch(workdir: str) -> dict[str, str]:
+    """Digests of the watched names and everything below them, by name; a link counts by where it points. Absent names are absent.
+
+    Bounded: past 4096 files or 64 MiB the rest is known by size and time alone, and says so in its digest.
+    """
+    digests: dict[str, str] = {}
+    budget = [_WATCH_FILES, _WATCH_BYTES]
+    for name in WATCHED:
+        for each in _below(workdir, name):
+            digests[each] = _digest(os.path.join(workdir, each), budget)
+    return digests
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]:
+    """The names that differ, sorted."""
+    words = {
+        name: "gone" if name not in after else "appeared" if name not in before else "changed"
+        for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name)
+    }
+    return tuple(Change(name, words[name]) for name in sorted(words))
+
+
+# git's files
+
+
+def _from_file(workdir: str, path: str) -> Tree:
+    text = _read(path)
+    match = re.fullmatch(r"gitdir: ([^\n\0]+)\n?", text or "")
+    if match is None:
+        return Tree("file", warning=f"{path} is not a file git would write; git is not set up inside")
+    gitdir = os.path.realpath(os.path.join(workdir, match[1]))
+    root = os.path.realpath(workdir)
+    if is_below(gitdir, root):
+        name = os.path.relpath(gitdir, root)
+        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(gitdir, name)))
+    common = _common_of_linked(gitdir, path)
+    if common is not None:
+        extra = tuple(_modules(common, ""))
+        own = (os.path.relpath(os.path.join(gitdir, "config.worktree"), common),)
+        return Tree("linked", common=common, common_names=("hooks", "config", "info/attributes", *own, *extra))
+    if _is_submodule(gitdir, root):
+        return Tree("submodule", common=gitdir, common_names=("hooks", "config", "info/attributes", *_modules(gitdir, "")))
+    return Tree("file", warning=f"{path} names {gitdir}, which does not point back; it is not shown inside, so git does not work there")
+
+
+def _common_of_linked(gitdir: str, path: str) -> str | None:
+    """The common directory of a linked work tree, when every file of it says the same."""
+    common = os.path.dirname(os.path.dirname(gitdir))
+    back, up = _read(os.path.join(gitdir, "gitdir")), _read(os.path.join(gitdir, "commondir"))
+    if back is None or up is None or os.path.basename(os.path.dirname(gitdir)) != "worktrees":
+        return None
+    points_back = os.path.realpath(os.path.join(gitdir, back.rstrip("\n"))) == os.path.realpath(path)
+    return common if points_back and up.rstrip("\n") == "../.." and _is_git_dir(common) else None
+
+
+def _is_submodule(gitdir: str, root: str) -> bool:
+    """Does a directory below some `.git/modules` name this very tree as its work tree?"""
+    if "/.git/modules/" not in gitdir or not _is_git_dir(gitdir):
+        return False
+    worktree = _setting(_read(os.path.join(gitdir, "config")) or "", "worktree")
+    return worktree is not None and os.path.realpath(os.path.join(gitdir, worktree)) == root
+
+
+def _is_git_dir(path: str) -> bool:
+    return os.path.isfile(os.path.join(path, "HEAD")) and all(os.path.isdir(os.path.join(path, name)) for name in ("objects", "refs"))
+
+
+def _modules(gitdir: str, name: str) -> Iterator[str]:
+    """The protected names of the git directories of submodules, which nest."""
+    folders, found = [os.path.join(gitdir, "modules")], 0
+    while folders and found < _MOST_MODULES:
+        folder = folders.pop()
+        try:
+            entries = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if _is_git_dir(entry.path):
+                found += 1
+                at = os.path.join(name, os.path.relpath(entry.path, gitdir)).lstrip("/")
+                yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
+                folders.append(os.path.join(entry.path, "modules"))
+            else:
+                folders.append(entry.path)
+
+
+def _hooks_path(gitdir: str) -> tuple[str, ...]:
+    """A hooks folder in the tree that core.hooksPath names."""
+    value = _setting(_read(os.path.join(gitdir, "config")) or "", "hookspath")
+    if value is None:
+        return ()
+    name = os.path.normpath(value)
+    return () if name.startswith(("/", "..", "~")) or name == "." else (name,)
+
+
+def _setting(config: str, name: str) -> str | None:
+    """The last value of core.<name> in a git configuration; enough of the syntax for what git itself writes."""
+    section, value = "", None
+    for line in config.splitlines():
+        head = re.match(r"\s*\[\s*([^\]\"]*)", line)
+        if head:
+            section = head[1].strip().lower()
+            continue
+        match = re.match(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$", line)
+        if match and section == "core" and match[1].lower() == name:
+            value = match[2].strip('"')
+    return value
+
+
+def _read(path: str) -> str | None:
+    """The text of a small regular file, opened without following a link or waiting for anybody; None for anything else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+            return None
+        return os.read(fd, _MOST_BYTES).decode(errors="surrogateescape")
+    finally:
+        os.close(fd)
+
+
+# What a session may have left
+
+
+def _below(workdir: str, name: str) -> Iterator[str]:
+    """A name and, for a folder, the files below it; links are not followed, not even above the name."""
+    folder = workdir
+    for part in name.split("/")[:-1]:
+        folder = os.path.join(folder, part)
+        if os.path.islink(folder):
+            yield os.path.relpath(folder, workdir)
+            return
+    path = os.path.join(workdir, name)
+    if not os.path.lexists(path):
+        return
+    if os.path.islink(path) or not os.path.isdir(path):
+        yield name
+        return
+    for above, folders, files in os.walk(path):
+        folders.sort()
+        links = [each for each in folders if os.path.islink(os.path.join(above, each))]
+        for each in sorted((*files, *links)):
+            yield os.path.relpath(os.path.join(above, each), workdir)
+
+
+def _digest(path: str, budget: list[int]) -> str:
+    about = os.lstat(path)
+    if stat.S_ISLNK(about.st_mode):
+        return "link:" + os.readlink(path)
+    mode = stat.S_IMODE(about.st_mode)
+    if not stat.S_ISREG(about.st_mode):
+        return f"special:{stat.S_IFMT(about.st_mode):o}"
+    if budget[0] <= 0 or about.st_size > budget[1]:
+        return f"unread:{mode:o}:{about.st_size}:{about.st_mtime_ns}"
+    budget[0] -= 1
+    budget[1] -= about.st_size
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return f"unreadable:{mode:o}"
+    with os.fdopen(fd, "rb") as content:
+        return f"sha256:{mode:o}:" + hashlib.file_digest(content, "sha256").hexdigest()
