@@ -196,6 +196,7 @@ class Harness:
     """The reader of `amem.hooks.turns` and `totals` that reads them; None where nothing is left."""
     version: Version | None = None
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """The AUTH and destination a launch runs on."""

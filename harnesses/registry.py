@@ -19,14 +19,6 @@ from amem.harnesses.base import Harness
 HARNESSES = {
     "claude": "amem.harnesses.claude",
     "codex": "amem.harnesses.codex",
-    "gemini": "amem.harnesses.gemini",
-    "agy": "amem.harnesses.agy",
-    "qwen": "amem.harnesses.qwen",
-    "grok": "amem.harnesses.grok",
-    "muse": "amem.harnesses.muse",
-    "pi": "amem.harnesses.pi",
-    "copilot": "amem.harnesses.copilot",
-    "opencode": "amem.harnesses.opencode",
     "command": "amem.harnesses.command",
 }
 SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
@@ -87,10 +79,12 @@ def pins() -> Mapping[str, Pin]:
 
 
 def find(harness: Harness, *, path: str, cache: str, machine: str, resolve: Resolve) -> Program | None:
-    """Find a harness: first on the host's PATH, then in the cache of pinned programs; None when it is in neither.
+    """Find a harness: first on the host's PATH, then in the cache of pinned programs; None when it is in neither, or is no program of its own.
 
     `machine` is what `uname -m` says; `cache` is the folder `make harnesses` installs into.
     """
+    if not harness.binary:
+        return None
     pin = pins().get(harness.name)
     on_path = _first((f"{folder}/{harness.binary}" for folder in _folders(path)), resolve)
     if on_path is not None:
