@@ -1,0 +1,355 @@
+"""What a harness asked for, as a value: the request target, the headers and the body of one call.
+
+Pure. A target is brought to one spelling before any rule looks at it, and one that could be read in two ways is refused, not
+repaired. A body is read once: the spans of its top-level members are kept, so that a declared change (`shaping`) touches
+nothing else, and a key given twice is refused, because the provider might believe the other one.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+from amem.model.call import Dialect
+
+
+class Kind(StrEnum):
+    """What a request is, for the rules that differ."""
+
+    CALL = "call"
+    """A model call: decided, metered, spent."""
+    COUNT = "count"
+    """Counts tokens of a prompt: the prompt leaves, so it is decided like a call; nothing is spent."""
+    MODELS = "models"
+    """Lists models: nothing of the session leaves."""
+    CONTROL = "control"
+    """What a login needs beside calls (Code Assist); passes on a subscription only."""
+    PROBE = "probe"
+    """Asks whether anybody is there; answered here."""
+
+
+class Malformed(NamedTuple):
+    """A request that cannot be read in one way only; `why` goes to the caller."""
+
+    why: str
+
+
+class Unknown(NamedTuple):
+    """A well-formed request for what the egress does not serve."""
+
+    path: str
+    dialect: Dialect
+
+
+class Target(NamedTuple):
+    """A request target that a rule matched, in its one spelling."""
+
+    kind: Kind
+    dialect: Dialect | None
+    """None for a list of models at a path that two dialects share."""
+    path: str
+    query: str
+    """Without credentials; empty when there is none."""
+    model: str | None
+    """The model that the path names (Gemini)."""
+    stream: bool | None
+    """Whether the path asks for a stream (Gemini)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    method: str
+    path: re.Pattern[str]
+    kind: Kind
+    dialect: Dialect | None
+    stream: bool | None = None
+
+
+_MODEL_IN_PATH = r"(?:models|tunedModels)/(?P<model>[A-Za-z0-9][A-Za-z0-9._@-]{0,127})"
+RULES: tuple[_Rule, ...] = tuple(
+    _Rule(method, re.compile(path), kind, dialect, stream)
+    for method, path, kind, dialect, stream in (
+        ("POST", r"/v1/messages", Kind.CALL, Dialect.ANTHROPIC, None),
+        ("POST", r"/v1/messages/count_tokens", Kind.COUNT, Dialect.ANTHROPIC, None),
+        ("POST", r"/v1/responses(?:/compact)?", Kind.CALL, Dialect.RESPONSES, None),
+        ("POST", r"/v1/responses/input_tokens", Kind.COUNT, Dialect.RESPONSES, None),
+        ("POST", r"/v1/(?:chat/completions|completions|embeddings)", Kind.CALL, Dialect.CHAT, None),
+        ("POST", rf"/v1(?:beta)?/{_MODEL_IN_PATH}:streamGenerateContent", Kind.CALL, Dialect.GEMINI, True),
+        ("POST", rf"/v1(?:beta)?/{_MODEL_IN_PATH}:(?:generateContent|embedContent|batchEmbedContents)", Kind.CALL, Dialect.GEMINI, False),
+        ("POST", rf"/v1(?:beta)?/{_MODEL_IN_PATH}:countTokens", Kind.COUNT, Dialect.GEMINI, False),
+        ("POST", r"/v1internal:streamGenerateContent", Kind.CALL, Dialect.GEMINI, True),
+        ("POST", r"/v1internal:generateContent", Kind.CALL, Dialect.GEMINI, False),
+        ("POST", r"/v1internal:countTokens", Kind.COUNT, Dialect.GEMINI, False),
+        ("POST", r"/v1internal:[A-Za-z]{1,40}", Kind.CONTROL, Dialect.GEMINI, None),
+        ("GET", r"/v1internal/operations/[A-Za-z0-9._-]{1,128}", Kind.CONTROL, Dialect.GEMINI, None),
+        ("GET", r"/v1/models(?:/[A-Za-z0-9][A-Za-z0-9._@:-]{0,127})?", Kind.MODELS, None, None),
+        ("GET", r"/v1beta/models(?:/[A-Za-z0-9][A-Za-z0-9._@-]{0,127})?", Kind.MODELS, Dialect.GEMINI, None),
+        ("GET", r"/muse-code/models", Kind.MODELS, Dialect.RESPONSES, None),
+        ("HEAD", r"/|/api/hello", Kind.PROBE, None, None),
+        ("GET", r"/|/api/hello", Kind.PROBE, None, None),
+    )
+)
+_PLAIN = re.compile(r"/[A-Za-z0-9._~:@!$&'()*+,=/-]*")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:")
+_CREDENTIAL_QUERY = frozenset(("key", "access_token", "oauth_token", "api_key", "api-key", "$httpmethod", "x-http-method-override"))
+MAX_TARGET_CHARS = 4096
+
+
+def target(method: str, raw: str) -> Target | Unknown | Malformed:
+    """Read the request target of a request line. `raw` is what stood on the line, nothing decoded."""
+    if len(raw) > MAX_TARGET_CHARS:
+        return Malformed("the request target is too long")
+    if not raw.startswith("/") or not raw.isascii() or not raw.isprintable() or "#" in raw or "\\" in raw or " " in raw:
+        return Malformed("the request target is not a plain path")
+    raw_path, _, raw_query = raw.partition("?")
+    # RFC 3986, section 6.2.2: an escaped unreserved character is the character; any other escape is not needed here.
+    path = _ESCAPE.sub(_unescape, raw_path)
+    if _PLAIN.fullmatch(path) is None:
+        return Malformed("the path has characters that no path here needs")
+    if "//" in path or any(segment in (".", "..") for segment in path.split("/")):
+        return Malformed("the path has empty or dot segments")
+    query = _query(raw_query)
+    for rule in RULES:
+        if rule.method == method and (match := rule.path.fullmatch(path)):
+            model = match.groupdict().get("model")
+            return Target(rule.kind, rule.dialect, path, query, model, rule.stream)
+    return Unknown(path, guess(path))
+
+
+def guess(path: str) -> Dialect:
+    """The dialect whose error shape suits a path that nobody serves."""
+    if path.startswith(("/v1beta", "/v1internal")):
+        return Dialect.GEMINI
+    return Dialect.ANTHROPIC if path.startswith(("/v1/messages", "/api/")) else Dialect.CHAT
+
+
+def _unescape(match: re.Match[str]) -> str:
+    byte = int(match[1], 16)
+    return chr(byte) if byte in _UNRESERVED else match[0]
+
+
+def _query(raw: str) -> str:
+    """The query without a caller's own credentials or a method override; byte for byte when there are none."""
+    if not raw:
+        return ""
+    pairs = parse_qsl(raw, keep_blank_values=True)
+    if not any(name.lower() in _CREDENTIAL_QUERY for name, _ in pairs):
+        return raw
+    return urlencode([(name, value) for name, value in pairs if name.lower() not in _CREDENTIAL_QUERY], quote_via=quote)
+
+
+# ---- headers ---------------------------------------------------------------------------
+
+HOP = frozenset((
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
+    "upgrade", "http2-settings",
+))  # fmt: skip
+"""RFC 9110, section 7.6.1: they speak of one connection."""
+_OWN = frozenset(("host", "content-length", "expect"))
+CREDENTIALS = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"))
+"""A caller's own; they leave on a subscription only."""
+_OVERRIDES = frozenset(("x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"))
+_NOT_OUT = HOP | _OWN | _OVERRIDES
+
+Headers = list[tuple[str, str]]
+
+
+def outgoing(headers: Iterable[tuple[str, str]], *, own_credentials: bool, plain: bool = False) -> Headers:
+    """The headers that go on, in their order. `plain`: the body was decoded, so it goes without its encoding."""
+    pairs = list(headers)
+    dropped = _NOT_OUT | _nominated(pairs)
+    if not own_credentials:
+        dropped |= CREDENTIALS
+    if plain:
+        dropped |= {"content-encoding"}
+    return [(name, value) for name, value in pairs if name.lower() not in dropped]
+
+
+def incoming(headers: Iterable[tuple[str, str]]) -> Headers:
+    """The headers of an answer that go to the harness: all but those of the connection, and the length, which is ours to say."""
+    pairs = list(headers)
+    dropped = HOP | {"content-length", "alt-svc"} | _nominated(pairs)
+    return [(name, value) for name, value in pairs if name.lower() not in dropped]
+
+
+def _nominated(pairs: Headers) -> frozenset[str]:
+    named = {part.strip().lower() for name, value in pairs if name.lower() == "connection" for part in value.split(",")}
+    # A caller may not use `connection` to have a header dropped that a rule relies on.
+    return frozenset(named - {"content-type", "content-encoding", "anthropic-version", "content-length", "host", ""})
+
+
+def presented(headers: Mapping[str, str], query: str = "") -> str | None:
+    """The credential that a caller presents, bare; None when it presents none."""
+    for name in ("x-api-key", "x-goog-api-key", "api-key"):
+        if value := headers.get(name):
+            return value
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and value:
+        return value.strip()
+    return next((value for name, value in parse_qsl(query) if name == "key"), None)
+
+
+# ---- the body --------------------------------------------------------------------------
+
+
+class Member(NamedTuple):
+    """A top-level member of a JSON body: its value and where that stands in the text."""
+
+    value: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body that was read: its text and its top-level members."""
+
+    text: str
+    members: Mapping[str, Member] = field(default_factory=dict)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a top-level member."""
+        member = self.members.get(name)
+        return default if member is None else member.value
+
+    def replaced(self, name: str, value: Any) -> "Body":
+        """This body with one member set to another value, every other character as it was. Adds the member when it is not there."""
+        written = _written(value)
+        member = self.members.get(name)
+        if member is None:
+            at = self.text.rindex("}")
+            comma = "," if self.members else ""
+            text = f"{self.text[:at]}{comma}{json.dumps(name)}:{written}{self.text[at:]}"
+        else:
+            text = self.text[: member.start] + written + self.text[member.end :]
+        again = read_body(text.encode())
+        assert isinstance(again, Body)
+        return again
+
+
+def _written(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # Half of a surrogate pair can stand in JSON as an escape, and in UTF-8 not at all.
+    return text if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text) else json.dumps(value, separators=(",", ":"))
+
+
+class _Doubtful(ValueError):
+    """A number that JSON does not have."""
+
+
+def _constant(name: str) -> Any:
+    raise _Doubtful(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
+_BLANK = re.compile(r"[ \t\n\r]*")
+
+
+def read_body(data: bytes) -> Body | Malformed:
+    """Read a JSON object whose top-level keys are told once each. A nesting or number beyond Python's own bounds is malformed."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Malformed("the body is not UTF-8")
+    try:
+        return Body(text, _members(text))
+    except (ValueError, RecursionError) as error:
+        told = str(error) if isinstance(error, _Doubtful) else "the body is not a JSON object"
+        return Malformed(told)
+
+
+def _members(text: str) -> dict[str, Member]:
+    members: dict[str, Member] = {}
+    at = _past(text, 0)
+    if text[at : at + 1] != "{":
+        raise ValueError
+    at = _past(text, at + 1)
+    if text[at : at + 1] == "}":
+        at += 1
+    else:
+        while True:
+            if text[at : at + 1] != '"':
+                raise ValueError
+            key, at = _DECODER.raw_decode(text, at)
+            at = _past(text, at)
+            if text[at : at + 1] != ":":
+                raise ValueError
+            start = _past(text, at + 1)
+            value, end = _DECODER.raw_decode(text, start)
+            if key in members:
+                raise _Doubtful(f"the body tells {key[:64]!r} twice")
+            members[key] = Member(value, start, end)
+            at = _past(text, end)
+            mark = text[at : at + 1]
+            if mark not in (",", "}"):
+                raise ValueError
+            at = _past(text, at + 1) if mark == "," else at + 1
+            if mark == "}":
+                break
+    if _past(text, at) != len(text):
+        raise ValueError
+    return members
+
+
+def _past(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request that goes to a provider, read and checked."""
+
+    kind: Kind
+    dialect: Dialect
+    path: str
+    query: str
+    model: str
+    """Empty for what names none."""
+    stream: bool
+    body: Body | None
+    """None for a request without one."""
+    max_output: int | None = None
+    """The output tokens it asks for at most; None when it does not say."""
+
+
+MODEL_FORM = re.compile(r"[\x21-\x7e]{1,256}")
+
+
+def call(where: Target, dialect: Dialect, data: bytes) -> Call | Malformed:
+    """Read a call from its target and its (decoded) body. A model call that names no model is malformed: no rule could judge it."""
+    if where.kind is Kind.MODELS:
+        return Call(kind=where.kind, dialect=dialect, path=where.path, query=where.query, model="", stream=False, body=None)
+    body = read_body(data)
+    if isinstance(body, Malformed):
+        return body
+    model = where.model if where.model is not None else body.get("model", "" if where.kind is Kind.CONTROL else None)
+    if where.kind is not Kind.CONTROL and (not isinstance(model, str) or MODEL_FORM.fullmatch(model) is None):
+        return Malformed("the body names no model")
+    stream = body.get("stream", False) if where.stream is None else where.stream
+    if not isinstance(stream, bool | None):
+        return Malformed("stream is neither true nor false")
+    return Call(
+        kind=where.kind, dialect=dialect, path=where.path, query=where.query, model=model if isinstance(model, str) else "",
+        stream=bool(stream), body=body, max_output=_max_output(dialect, body),
+    )  # fmt: skip
+
+
+def _max_output(dialect: Dialect, body: Body) -> int | None:
+    match dialect:
+        case Dialect.ANTHROPIC:
+            told = body.get("max_tokens")
+        case Dialect.RESPONSES:
+            told = body.get("max_output_tokens")
+        case Dialect.CHAT:
+            told = body.get("max_completion_tokens", body.get("max_tokens"))
+        case Dialect.GEMINI:
+            inner = body.get("request", {})
+            config = body.get("generationConfig") or (inner.get("generationConfig") if isinstance(inner, dict) else None)
+            told = config.get("maxOutputTokens") if isinstance(config, dict) else None
+    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None

@@ -1,0 +1,311 @@
+"""Keep what every call used, and which sessions there were: `state/usage.sqlite`.
+
+Owns the file. Rows are written by one thread of the meter's own, many to a transaction, so that the loop that carries streams
+never waits for a disk. A row is written once (its id is the call's); when the store cannot be written the meter says so
+(`fault`) and the egress sends no more calls, because what cannot be counted must not be spent.
+"""
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from amem.model.call import Billing, ObservedBy
+from amem.model.clock import stamp
+from amem.settings import database
+from amem.settings.root import Root
+
+SCHEMA = (
+    """create table if not exists calls(
+        id text primary key, at text not null, session text not null, domain text not null, principal text not null, task text,
+        kind text not null, destination text not null, model text not null, dialect text not null, status integer not null,
+        billing text not null, source text not null, input integer, output integer, cache_read integer, cache_write integer,
+        reasoning integer, partial integer not null, unmetered_reason text, refused text, ms integer, first_ms integer,
+        response_id_class text, reported_model text, request_id text, shaping text) strict""",
+    "create index if not exists calls_by_session on calls(session, at)",
+    "create index if not exists calls_by_destination on calls(destination, at)",
+    """create table if not exists sessions(
+        id text primary key, harness text not null, auth text not null, destination text not null, model text, backend text not null,
+        label text not null, ceiling text not null, handling text not null, domain text not null, workdir text not null, task text,
+        pid integer, started_at text not null, ended_at text, exit integer, reason text) strict""",
+    # One row a call that is under way where a spend limit holds; `until` is when it is released by itself.
+    """create table if not exists reservations(
+        call text primary key, destination text not null, session text not null, day text not null, tokens integer not null,
+        until text not null) strict""",
+)
+_BATCH = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """One call as it is kept. Tokens are None when they are not known, never zero for that."""
+
+    id: str
+    at: str
+    session: str
+    domain: str
+    principal: str
+    task: str | None = None
+    kind: str = "call"
+    """`call` or `count`; see `flow.Kind`."""
+    destination: str
+    model: str
+    """As it was asked for."""
+    dialect: str
+    status: int
+    """What the harness got: the upstream's status, or the egress's own."""
+    billing: Billing
+    source: ObservedBy = ObservedBy.EGRESS
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    partial: bool = False
+    """The answer did not come to its end: the tokens are a floor."""
+    unmetered_reason: str | None = None
+    refused: str | None = None
+    """The code of the reason, of a call that did not leave."""
+    ms: int | None = None
+    first_ms: int | None = None
+    """Until the first byte of the answer's body."""
+    response_id_class: str | None = None
+    """The shape of the answer's id (B16): `msg_`, `chatcmpl-`, …"""
+    reported_model: str | None = None
+    request_id: str | None = None
+    shaping: str | None = None
+    """The names of the changes that were made, joined by commas."""
+
+
+_COLUMNS = tuple(item.name for item in fields(CallRow))
+_INSERT = f"insert or ignore into calls({', '.join(_COLUMNS)}) values ({', '.join('?' * len(_COLUMNS))})"
+
+
+class Meter:
+    """Writes rows in a thread of its own. `close` waits until all of them are on disk."""
+
+    def __init__(self, root: Root) -> None:
+        """Open or make the file. Raises UnavailableError, or database.Error when it cannot be written."""
+        self.fault: str | None = None
+        """Why the last write failed; None while the store is well."""
+        self._path = root.usage
+        connection = connect(self._path)
+        connection.close()
+        self._queue: queue.SimpleQueue[CallRow | threading.Event | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
+        self._thread.start()
+
+    def record(self, row: CallRow) -> None:
+        """Hand over a row; returns at once."""
+        self._queue.put(row)
+
+    def flush(self) -> None:
+        """Wait until every row handed over so far is on disk, or failed."""
+        done = threading.Event()
+        self._queue.put(done)
+        done.wait()
+
+    def close(self) -> None:
+        """Write what is left and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection = connect(self._path)
+        pending: list[CallRow] = []
+        try:
+            while True:
+                item: CallRow | threading.Event | None = self._queue.get()
+                waiting: list[threading.Event] = []
+                ending = False
+                while True:
+                    if item is None:
+                        ending = True
+                    elif isinstance(item, threading.Event):
+                        waiting.append(item)
+                    else:
+                        pending.append(item)
+                    if ending or self._queue.empty() or len(pending) >= _BATCH:
+                        break
+                    item = self._queue.get()
+                self._write(connection, pending)
+                for event in waiting:
+                    event.set()
+                if ending:
+                    return
+        finally:
+            connection.close()
+
+    def _write(self, connection: database.Connection, pending: list[CallRow]) -> None:
+        """Write the rows; those that could not be written stay and are tried with the next ones."""
+        if not pending:
+            return
+        try:
+            connection.execute("begin immediate")
+            try:
+                connection.executemany(_INSERT, [_values(row) for row in pending])
+                connection.execute("commit")
+            except BaseException:
+                connection.execute("rollback")
+                raise
+        except database.Error as error:
+            self.fault = f"the usage store cannot be written: {error}"
+        else:
+            self.fault = None
+            pending.clear()
+
+
+def connect(path: Path) -> database.Connection:
+    """Open the store and make what is missing in it."""
+    connection = database.connect(path, durable=True, check_same_thread=False)
+    path.chmod(0o600)
+    for statement in SCHEMA:
+        connection.execute(statement)
+    return connection
+
+
+def _values(row: CallRow) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in _COLUMNS)
+
+
+def response_id_class(response_id: str | None) -> str | None:
+    """The prefix that tells which backend made an id (`msg_`, `resp_`, `chatcmpl-`, `gen-`), or its form when it has none."""
+    if not response_id:
+        return None
+    for mark in ("_", "-"):
+        head, found, tail = response_id.partition(mark)
+        if found and tail and head.isalpha() and head.islower() and len(head) <= 12:
+            return head + mark
+    return f"opaque{len(response_id)}"
+
+
+# ---- sessions --------------------------------------------------------------------------
+
+_SESSION_COLUMNS = (
+    "id", "harness", "auth", "destination", "model", "backend", "label", "ceiling", "handling", "domain", "workdir", "task", "pid",
+    "started_at",
+)  # fmt: skip
+_RANKS = "case label when 'public' then 0 when 'internal' then 1 else 2 end"
+
+
+def start_session(root: Root, row: Mapping[str, Any]) -> None:
+    """Keep a session that starts: the columns from `id` to `started_at`. Raises ValueError for another, database.Error for the same id."""
+    unknown = set(row) - set(_SESSION_COLUMNS)
+    if unknown:
+        raise ValueError(f"not of a session: {sorted(unknown)}")
+    values = tuple(row.get(name) for name in _SESSION_COLUMNS)
+    with _opened(root) as connection:
+        connection.execute(f"insert into sessions({', '.join(_SESSION_COLUMNS)}) values ({', '.join('?' * len(values))})", values)
+
+
+def raise_label(root: Root, session: str, label: str) -> None:
+    """Raise a session's label; one that is not higher changes nothing."""
+    rank = ("public", "internal", "restricted").index(label)
+    with _opened(root) as connection:
+        connection.execute(f"update sessions set label = ? where id = ? and {_RANKS} < ?", (str(label), session, rank))
+
+
+def end_session(root: Root, session: str, *, exit: int, ended_at: str, reason: str | None = None) -> None:
+    """Keep how a session ended; the first end stands."""
+    with _opened(root) as connection:
+        connection.execute(
+            "update sessions set ended_at = ?, exit = ?, reason = ? where id = ? and ended_at is null", (ended_at, exit, reason, session)
+        )
+
+
+def sessions(root: Root, *, session: str | None = None, since: datetime | None = None) -> list[dict[str, Any]]:
+    """Sessions as the **Session** shape of the command line, the newest first; absent rather than null."""
+    if not root.usage.is_file():
+        return []
+    with _opened(root) as connection:
+        cursor = connection.execute(
+            """select s.*, (select count(*) from calls c where c.session = s.id and c.kind = 'call') as calls,
+                 (select coalesce(sum(coalesce(input, 0) + coalesce(output, 0) + coalesce(cache_read, 0) + coalesce(cache_write, 0)), 0)
+                    from calls c where c.session = s.id) as tokens,
+                 exists(select 1 from calls c where c.session = s.id and c.source = 'egress') as metered
+               from sessions s where (? is null or s.id = ?) and (? is null or s.started_at >= ?)
+               order by s.started_at desc, s.rowid desc""",
+            (session, session, *_twice(since)),
+        )
+        found = _rows(cursor)
+    for row in found:
+        row["metered"] = bool(row["metered"])
+        row["state"] = "ended" if "ended_at" in row else "running"
+    return found
+
+
+# ---- reports ---------------------------------------------------------------------------
+
+_BY = {"destination": "destination", "model": "model", "session": "session", "day": "substr(at, 1, 10)"}
+
+
+def report(
+    root: Root,
+    by: Iterable[str] = ("destination", "model"),
+    *,
+    since: datetime | None = None,
+    session: str | None = None,
+    source: ObservedBy | None = None,
+) -> list[dict[str, Any]]:
+    """Usage rows as the **Usage** shape of the command line, by any of `destination model session day`, largest first.
+
+    `calls` counts every model call that was asked for; `status` counts those that got another status than 2xx, refused ones under
+    the egress's 403; `unmetered` those that were answered and did not say what they used. `input` excludes cache.
+    """
+    keys = list(by)
+    if not keys or any(key not in _BY for key in keys):
+        raise ValueError(f"by: expected any of {', '.join(_BY)}, found {keys}")
+    if not root.usage.is_file():
+        return []
+    groups = ", ".join(_BY[key] for key in keys)
+    selected = ", ".join(f"{_BY[key]} as {key}" for key in keys)
+    where = "where kind = 'call' and (? is null or at >= ?) and (? is null or session = ?) and (? is null or source = ?)"
+    chosen = str(source) if source is not None else None
+    arguments = (*_twice(since), session, session, chosen, chosen)
+    with _opened(root) as connection:
+        cursor = connection.execute(
+            f"""select {selected}, source, billing, count(*) as calls, coalesce(sum(input), 0) as input, coalesce(sum(output), 0) as output,
+                  coalesce(sum(cache_read), 0) as cache_read, coalesce(sum(cache_write), 0) as cache_write, sum(reasoning) as reasoning,
+                  sum(status between 200 and 299 and input is null) as unmetered, sum(partial) as partial
+                from calls {where} group by {groups}, source, billing
+                order by sum(coalesce(input, 0) + coalesce(output, 0)) desc, {groups}""",
+            arguments,
+        )
+        found = _rows(cursor)
+        statuses = connection.execute(
+            f"select {groups}, source, billing, status, count(*) from calls {where} and status not between 200 and 299 "
+            f"group by {groups}, source, billing, status order by status",
+            arguments,
+        ).fetchall()
+    by_key = {tuple(row[key] for key in (*keys, "source", "billing")): row for row in found}
+    for *key, status, count in statuses:
+        by_key[tuple(key)].setdefault("status", {})[str(status)] = count
+    for row in found:
+        for name in ("unmetered", "partial"):
+            if not row[name]:
+                del row[name]
+    return found
+
+
+def _twice(since: datetime | None) -> tuple[str | None, str | None]:
+    text = stamp(since) if since is not None else None
+    return text, text
+
+
+def _rows(cursor: Any) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description]
+    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in cursor.fetchall()]
+
+
+@contextmanager
+def _opened(root: Root) -> Iterator[database.Connection]:
+    """A connection for one act of a command."""
+    connection = connect(root.usage)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,172 @@
+"""Where a session's calls go: the table made once at its start, and the look-up for each call.
+
+Pure. `table` is the only place that decides a base URL. Nothing that a harness says can change one: a call picks a row by its
+dialect, and where no row is, it is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
+from amem.egress.flow import Kind, Target
+from amem.errors import ConfigError, UnavailableError
+from amem.model.call import Billing, Dialect
+from amem.model.label import Label
+from amem.settings.credentials import Credentials, Secret
+from amem.settings.grants import Grants
+
+
+class Auth(StrEnum):
+    """Whose credential a call goes out on."""
+
+    KEY = "key"
+    GATEWAY = "gateway"
+    SUBSCRIPTION = "subscription"
+    """The harness's own login passes through, pinned to the account that was copied in."""
+
+    @property
+    def billing(self) -> Billing:
+        """`plan` on a login, else `metered`."""
+        return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where the calls of one dialect go, and on what terms."""
+
+    destination: str
+    base_url: str
+    """Scheme, host and path, without a slash at the end."""
+    ceiling: Label | None
+    billing: Billing
+    auth: Auth
+    header: Header
+    shaping: tuple[str, ...] = ()
+    require: Mapping[str, str] = field(default_factory=dict)
+    """Obligations (B18) set on each request and looked for in its answer: member -> value."""
+    inward: bool = False
+    """The base is on this machine or its network because grants.toml says so; else an inward address is refused."""
+    cut: str = ""
+
+    def url(self, path: str, query: str) -> str:
+        """The URL of a call: the base, then the path, `/v1` not twice."""
+        if self.cut:
+            path = path.removeprefix(self.cut)
+        elif path.startswith("/v1/") and self.base_url.endswith("/v1"):
+            path = path.removeprefix("/v1")
+        return f"{self.base_url}{path}?{query}" if query else self.base_url + path
+
+
+def table(destination: str, auth: Auth, grants: Grants, credentials: Credentials) -> Mapping[Dialect, Route]:
+    """The routes of a session with one destination, by dialect. Raises ConfigError, or UnavailableError for what is not granted."""
+    row = DESTINATIONS.get(destination)
+    if row is None:
+        raise ConfigError(f"destination {destination!r}: not one amem knows; it knows {', '.join(DESTINATIONS)}")
+    grant = grants.destinations.get(destination)
+    if grant is None:
+        raise UnavailableError(
+            f"destination {destination}: grants.toml has no [destinations.{destination}] with a ceiling, so nothing may be sent there",
+            hint="amem doctor --config",
+        )
+    if auth is Auth.GATEWAY and not row.gateway:
+        raise ConfigError(f"destination {destination}: is no gateway; use --auth key")
+    told = grant.base_url or (credentials.text(row.base_url_env) if row.base_url_env else None)
+    base = told or row.base_url
+    if base is None:
+        raise ConfigError(f"destination {destination}: has no base URL; set base_url in [destinations.{destination}] of grants.toml")
+    inward = _check_base(destination, base)
+    unknown = [name for name in grant.require if name not in row.obligations]
+    if unknown:
+        raise ConfigError(f"grants.toml: destinations.{destination}.require.{unknown[0]}: not an obligation {destination} can be asked for")
+    return {
+        dialect: _route(row, wire, auth, _base_of(wire, base, own=told is None), inward, grant.ceiling, grant.require)
+        for dialect, wire in row.wires.items()
+    }
+
+
+def credential(destination: str, auth: Auth, credentials: Credentials, virtual_key: Secret | None = None) -> Secret | None:
+    """The key that goes on calls; None on a subscription, and where none is needed. Raises UnavailableError when it is missing.
+
+    `virtual_key` is a gateway's, from its file; it counts before the names.
+    """
+    row = DESTINATIONS[destination]
+    if auth is Auth.SUBSCRIPTION:
+        return None
+    if auth is Auth.GATEWAY and virtual_key is not None:
+        return virtual_key
+    names = (row.key_env, *row.key_env_also)
+    for name in names:
+        found = credentials.find(name)
+        if found is not None:
+            return found
+    if not row.needs_key:
+        return None
+    raise UnavailableError(
+        f"no key for {destination}: {' or '.join(names)} is neither in the environment nor in credentials.env",
+        hint=f"export {row.key_env}=…",
+    )
+
+
+def resolve(target: Target, routes: Mapping[Dialect, Route], headers: Mapping[str, str]) -> tuple[Dialect, Route] | None:
+    """The row for a request; None where the session has no destination for it."""
+    if target.kind is Kind.MODELS and target.dialect is None:
+        # Anthropic and OpenAI list models at one path; only Anthropic's clients send its version header.
+        order = [Dialect.CHAT, Dialect.RESPONSES, Dialect.ANTHROPIC, Dialect.GEMINI]
+        if "anthropic-version" in headers or "x-api-key" in headers:
+            order.insert(0, Dialect.ANTHROPIC)
+        candidates = order
+    else:
+        candidates = [target.dialect] if target.dialect is not None else []
+    for dialect in candidates:
+        if (route := routes.get(dialect)) is not None:
+            if target.path.startswith("/v1internal"):
+                return _code_assist(dialect, route)
+            return dialect, route
+    return None
+
+
+def _code_assist(dialect: Dialect, route: Route) -> tuple[Dialect, Route] | None:
+    """Code Assist takes a login only. A base from grants.toml serves both APIs (a private relay, or a test)."""
+    from dataclasses import replace
+
+    if route.auth is not Auth.SUBSCRIPTION and not route.inward:
+        return None
+    public = DESTINATIONS["google"].base_url
+    return dialect, replace(route, base_url=CODE_ASSIST_URL) if route.base_url == public else route
+
+
+def _base_of(wire: Wire, base: str, *, own: bool) -> tuple[str, str]:
+    """The base and the cut of one dialect; a base that somebody set serves every dialect at the paths they came with."""
+    if not own:
+        return base.rstrip("/"), ""
+    return (wire.base_url or base).rstrip("/"), wire.cut
+
+
+def _route(
+    row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inward: bool, ceiling: Label, require: Mapping[str, str]
+) -> Route:
+    return Route(
+        destination=row.name, base_url=base[0], cut=base[1], ceiling=ceiling, billing=auth.billing, auth=auth, header=wire.header,
+        shaping=wire.shaping, require=dict(require), inward=inward,
+    )  # fmt: skip
+
+
+def _check_base(destination: str, base: str) -> bool:
+    """Say whether a base is inward. Raises ConfigError for clear text to another machine."""
+    parts = urlsplit(base)
+    host = (parts.hostname or "").rstrip(".").lower()
+    if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:
+        raise ConfigError(f"destination {destination}: base URL {base!r} is not http(s)://host[:port][/path]")
+    try:
+        address = ip_address(host)
+        loopback, inward = address.is_loopback, not address.is_global
+    except ValueError:
+        loopback = host == "localhost" or host.endswith(".localhost")
+        # A name without a public suffix is somebody's own network; where a public name leads is checked when it is dialled.
+        inward = loopback or "." not in host or host.endswith((".internal", ".local", ".lan", ".home.arpa"))
+    if parts.scheme == "http" and not loopback:
+        raise ConfigError(f"destination {destination}: {base} would send keys and prompts in clear text; use https, or loopback")
+    return inward

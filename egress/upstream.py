@@ -1,0 +1,73 @@
+"""The one client that speaks to providers.
+
+Owns the connections out. TLS is verified against the system's authorities, redirects are not followed, a POST is sent once, no
+cookie is kept, nothing is decompressed, and no proxy of the environment is used. A name that leads inward is not dialled
+unless grants.toml put that base there.
+"""
+
+import io
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from amem.egress.addresses import is_inward
+from amem.egress.flow import Headers
+from amem.egress.routes import Route
+
+CONNECT_TIMEOUT_S = 20.0
+KEEPALIVE_S = 15.0
+"""Less than what providers keep a connection: a POST on one that they just closed would fail, and is not sent again."""
+_LARGE_BYTES = 1 << 20
+_NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+class InwardAddressError(OSError):
+    """A public name led to an inward address."""
+
+
+class _Resolver(AbstractResolver):
+    """Resolves, and gives no inward address for a name that is not let inward."""
+
+    def __init__(self, inward_hosts: frozenset[str]) -> None:
+        self._inner = ThreadedResolver()
+        self._inward_hosts = inward_hosts
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        found = await self._inner.resolve(host, port, family)
+        if host.lower() not in self._inward_hosts and any(is_inward(result["host"]) for result in found):
+            raise InwardAddressError(f"{host} leads to an inward address")
+        return found
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Upstream:
+    """A client for the routes of one session."""
+
+    def __init__(self, routes: Iterable[Route], *, idle_s: float) -> None:
+        """Make the client, inside the loop that will use it. `idle_s` is how long an answer may be silent."""
+        inward = frozenset(host for route in routes if route.inward and (host := URL(route.base_url).host))
+        self._session = ClientSession(
+            connector=TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, resolver=_Resolver(inward)),
+            timeout=ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=idle_s),
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            skip_auto_headers=_NOT_ADDED,
+        )
+
+    async def send(self, method: str, url: str, headers: Headers, body: bytes | None) -> ClientResponse:
+        """Send a request once and return its answer, whose body is still to be read. Raises aiohttp.ClientError or OSError."""
+        data: Any = body
+        if body is not None and len(body) > _LARGE_BYTES:
+            data = io.BytesIO(body)  # written in pieces, so that other streams go on meanwhile
+        return await self._session.request(method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
