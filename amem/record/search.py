@@ -1,0 +1,163 @@
+"""From a question to a MATCH expression, and from matches to an order. Pure: no database here.
+
+Every word of a question is quoted, and the whole is held to the text columns, so that no question can name the `acl` column.
+The recipe was measured on real questions: content words joined by OR, a prefix from five letters on, then
+the first `WINDOW` reordered by the share of the question's words that an entry has, those with every word first.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+WINDOW = 200
+"""Matches that are reordered; a search goes no deeper."""
+MAX_WORDS = 32
+"""Words of a question that count: the first ones. A pasted page would otherwise be a thousand lookups."""
+_PREFIX_FROM = 5
+_COLUMNS = "{title summary body grams}"
+
+_STOP = """
+a about above after again against all also am an and any are as at be because been before being below between both but by can
+could did do does doing don't down during each few for from further had has have having he her here hers herself him himself his
+how i if in into is it its itself just let me more most my myself no nor not now of off on once only or other our ours out over
+own same she should so some such than that the their theirs them then there these they this those through to too under until up
+upon us very was we were what when where which while who whom whose why will with would you your yours yourself
+"""
+STOP = frozenset(_STOP.split())
+"""Words that leave a question, never the index."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_RUN = re.compile(
+    "[\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
+"""Scripts that write no spaces between words, or glue endings on: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han, Hangul."""
+_ACCENTED = re.compile("[\u00aa-\u024f\u0300-\u036f\u1e00-\u1eff\uff00-\uff5e]")
+
+
+class Question(NamedTuple):
+    """A question ready to be asked."""
+
+    match: str
+    """The MATCH expression over the text columns; empty when nothing in the question can be looked up."""
+    stems: tuple[str, ...]
+    """What an entry's covered text must hold for each word to count as there."""
+
+
+class Text(NamedTuple):
+    """A text ready for the index."""
+
+    spaced: str
+    """What the word columns get."""
+    grams: str
+    """Pairs of characters of its unspaced runs, as digits that no stemmer touches."""
+
+
+def question(query: str) -> Question:
+    """Read what somebody typed; anything is a question, nothing is an error."""
+    terms: dict[str, str] = {}  # stem -> FTS5 term, in order
+    for word in content(query):
+        if len(terms) >= MAX_WORDS:
+            break
+        if _RUN.search(word):
+            for run in _RUN.findall(word):
+                terms |= {pair: f'"{_digits(pair)}"' + ("*" if len(pair) == 1 else "") for pair in _pairs(run)}
+            words = _WORD.findall(_RUN.sub(" ", word))
+        else:
+            words = [word]
+        for plain in words:
+            terms.setdefault(fold(plain)[:_PREFIX_FROM], _quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""))
+    chosen = list(terms.items())[:MAX_WORDS]
+    if not chosen:
+        return Question("", ())
+    return Question(f"{_COLUMNS} : ({' OR '.join(term for _, term in chosen)})", tuple(stem for stem, _ in chosen))
+
+
+def content(query: str) -> list[str]:
+    """The distinct words that carry meaning, in order; all of them when none does."""
+    words = dict.fromkeys(_bare(word) for word in _WORD.findall(query.lower()))
+    return [word for word in words if word not in STOP] or list(words)
+
+
+def prepared(text: str) -> Text:
+    """Take the unspaced runs out of a text, as pairs."""
+    if text.isascii() or not _RUN.search(text):
+        return Text(text, "")
+    return Text(_RUN.sub(" ", text), " ".join(_digits(pair) for run in _RUN.findall(text) for pair in _pairs(run)))
+
+
+def fold(text: str) -> str:
+    """Lower case, and without accents, as the index folds."""
+    if not text.isascii() and _ACCENTED.search(text):
+        text = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not "\u0300" <= letter <= "\u036f")
+    return text.lower()
+
+
+def narrowed(match: str, acls: Iterable[int] = (), types: Iterable[str] = ()) -> str:
+    """The expression with what may be read and what is asked for as tokens of the `acl` column."""
+    for tokens in ([acl_token(acl) for acl in acls], [type_token(name) for name in types]):
+        if tokens:
+            match = f"{match} AND acl : ({' OR '.join(tokens)})"
+    return match
+
+
+def acl_token(acl: int) -> str:
+    """The token of a combination of domain, label and tier."""
+    return f"q{acl}z"
+
+
+def type_token(name: str) -> str:
+    """The token of an entry type."""
+    return f"y{name}z"
+
+
+class Match(NamedTuple):
+    """A match as the index returns it: its row, `bm25()` (smaller is better) and its covered text."""
+
+    n: int
+    bm25: float
+    text: str
+
+
+class Ranked(NamedTuple):
+    """Row numbers, best first, and whether the best has every word."""
+
+    order: list[int]
+    whole: bool
+
+
+def ranked(matches: Sequence[tuple[int, float, str]], stems: Sequence[str]) -> Ranked:
+    """Reorder matches by `score × (0.1 + share of the words)^0.5`, those with every word first."""
+    count = len(stems)
+    if count == 1 or not matches:
+        return Ranked([match[0] for match in matches], bool(matches))
+    factors = [(0.1 + share / count) ** 0.5 for share in range(count + 1)]
+    keyed = []
+    for n, bm25, text in matches:
+        has = 0
+        for stem in stems:
+            if stem in text:
+                has += 1
+        keyed.append((has != count, bm25 * factors[has], n))
+    keyed.sort()
+    return Ranked([key[2] for key in keyed], not keyed[0][0])
+
+
+def _bare(word: str) -> str:
+    """A word without a possessive ending."""
+    return word[:-2] if word.endswith(("'s", "’s")) else word
+
+
+def _quoted(word: str) -> str:
+    """An FTS5 string that can only be read as text."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def _pairs(run: str) -> list[str]:
+    """The pairs of neighbours in a run; a run of one is itself."""
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def _digits(pair: str) -> str:
+    return "".join(f"{ord(letter):06d}" for letter in pair)

@@ -1,0 +1,44 @@
+-- entry_columns --
+-- What makes a Row; the folder's path is joined on.
+e.id, e.version, e.type, e.title, e.summary, e.domain, e.label, e.tier, e.status, e.author, e.written_at, e.session, e.task, e.left_by, e.owner,
+e.review_by, e.sources, e.supersedes, e.superseded_by, e.basis, e.valid_from_at, e.valid_to_at, e.lineage, e.tokens, e.digest, d.path, e.name, e.seal
+
+-- put_entry --
+-- Insert an entry or take its place; the row number stays.
+insert or replace into entry (n, id, version, type, title, summary, domain, label, tier, mark, status, author, written_at, session, task, left_by, owner,
+  review_by, sources, supersedes, superseded_by, basis, valid_from_at, valid_to_at, lineage, tokens, acl, folder, name, seal, digest)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- put_words --
+-- Index the words of an active entry.
+insert into f (rowid, title, summary, body, grams, acl) values (?, ?, ?, ?, ?, ?)
+
+-- known --
+-- What is known of an entry before it is put again.
+select n, label, status, acl, digest, folder, name, title, seal from entry where id = ?
+
+-- successor --
+-- The newest entry of the same domain that says it supersedes this one and was not itself withdrawn.
+select e.id from link l join entry e on e.id = l.new
+where l.old = ? and e.domain = ? and e.mark in ('active', 'superseded') order by e.written_at desc, e.id desc limit 1
+
+-- chain --
+-- The end of the chain of successors, however long; none when it goes in a circle.
+with recursive chain (id) as (select ? union select e.superseded_by from chain c join entry e on e.id = c.id where e.superseded_by is not null)
+select c.id from chain c left join entry e on e.id = c.id where e.superseded_by is null
+
+-- ranked_all --
+-- The best matches of a reader who may read everything.
+select m.n, m.s, c.text from (select rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.0) as s from f where f match ? order by s, rowid limit ?) m
+join cover c on c.n = m.n order by m.s, m.n
+
+-- ranked_wide --
+-- The best matches of a reader who may read much: the seat is looked at before a score is computed.
+select m.n, m.s, c.text from (
+  select f.rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.0) as s from f cross join seat on seat.n = f.rowid
+  where f match ? and seat.acl in ({acls}) order by s, f.rowid limit ?) m
+join cover c on c.n = m.n order by m.s, m.n
+
+-- unmarked --
+-- Entries that are superseded only because their successor says so.
+select e.id, e.superseded_by, d.path, e.name from entry e join folder d on d.n = e.folder where e.mark = 'active' and e.status = 'superseded'

@@ -1,0 +1,244 @@
+"""The rows of the index: how an entry gets in, moves between active and not, and gets out.
+
+Every method runs inside the caller's transaction. It reads no file: what it cannot know without one (the words of an entry that
+becomes active again) it names in its answer.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from amem.model.entry import Entry, Status, tokens
+from amem.model.label import Label
+from amem.record.blocks import blocks
+from amem.record.rows import Problem
+from amem.record.search import acl_token, fold, prepared, type_token
+from amem.settings.database import Connection
+
+VERSION = 1
+"""Of the schema; another one is dropped and built again."""
+COVER_CHARACTERS = 16_000
+"""How much of an entry is looked at for the share of words; longer bodies are due for a split anyway."""
+_SQL = blocks("index.sql")
+_SCHEMA = blocks("schema.sql")
+_ACTIVE, _SUPERSEDED = Status.ACTIVE.value, Status.SUPERSEDED.value
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry's file is and how it looked: its folder and name below `record/`, the seal of its stat, its digest."""
+
+    folder: str
+    name: str
+    seal: str
+    digest: str
+
+    @property
+    def path(self) -> str:
+        """Below `record/`."""
+        return f"{self.folder}/{self.name}" if self.folder != "." else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What putting an entry did."""
+
+    added: bool
+    changed: bool
+    moved: bool
+    raised: bool
+    """The label in the file is lower than the one it is served under."""
+    revived: tuple[str, ...]
+    """Entries that are active again and must be put again, with their words."""
+
+
+def seal(found: os.stat_result) -> str:
+    """What a file's stat is remembered by. The change time is in it: a tool can set the modification time back, not this one."""
+    return f"{found.st_mtime_ns}.{found.st_ctime_ns}.{found.st_size}.{found.st_ino}"
+
+
+def inode(text: str) -> int:
+    """The inode in a seal."""
+    return int(text.rsplit(".", 1)[1])
+
+
+class Tables:
+    """The tables of one open index."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._folders: dict[str, int] = {}
+        self._acls: dict[tuple[str, int, int], int] = {}
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Take the write lock now (a later upgrade could fail busy), commit at the end, roll back on an error."""
+        self.connection.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self.forget()
+            self.connection.execute("rollback")
+            raise
+        self.connection.execute("commit")
+
+    def create(self) -> None:
+        """Make the tables, dropping those of another version."""
+        for name in ("drop", "create", "order"):
+            for statement in _SCHEMA[name].split(";"):
+                if statement.strip():
+                    self.connection.execute(statement)
+        self.connection.execute(f"pragma user_version = {VERSION}")
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was remembered of rows that may no longer be there."""
+        self._folders.clear()
+        self._acls.clear()
+
+    def put(self, entry: Entry, place: Place, *, lowers: bool = False) -> Put:
+        """Put an entry as its file says, never under a label lower than it had, unless `lowers`: the owner's logged act."""
+        execute = self.connection.execute
+        known = execute(_SQL["known"], (entry.id,)).fetchone()
+        floor = known[1] if known else self._floor(entry.id)
+        label = entry.classification.rank if lowers else max(entry.classification.rank, floor)
+        acl = self.acl(entry.domain, label, entry.tier.rank)
+        folder = self.folder(place.folder)
+        successor = self._successor(entry.id, entry.domain)
+        status = _SUPERSEDED if entry.status is Status.ACTIVE and successor else entry.status.value
+        if known:
+            self._withdraw(known[0], known[2], known[3])
+        n = execute(
+            _SQL["put_entry"],
+            (
+                known[0] if known else None, entry.id, entry.version, entry.type.value, entry.title, entry.summary, entry.domain, label,
+                entry.tier.rank, entry.status.value, status, entry.author, entry.written_at, entry.session, entry.task, entry.left_by,
+                entry.owner, entry.review_by, _list(entry.sources), _list(entry.supersedes), entry.superseded_by or successor, entry.basis,
+                entry.valid_from_at, entry.valid_to_at, entry.lineage.rank if entry.lineage else None, tokens(entry.body), acl, folder,
+                place.name, place.seal, place.digest,
+            ),
+        ).lastrowid  # fmt: skip
+        assert n is not None
+        if status == _ACTIVE:
+            self._serve(n, entry, acl)
+        revived = self._link(entry)
+        return Put(
+            added=known is None,
+            changed=known is not None and known[4] != place.digest,
+            moved=known is not None and (known[5], known[6]) != (folder, place.name),
+            raised=label > entry.classification.rank,
+            revived=revived,
+        )
+
+    def drop(self, entry_id: str) -> tuple[str, ...]:
+        """Forget an entry but for its label, and return the entries that are active again without it."""
+        known = self.connection.execute(_SQL["known"], (entry_id,)).fetchone()
+        if known is None:
+            return ()
+        self._withdraw(known[0], known[2], known[3])
+        self.floors([(entry_id, known[1])])
+        self.connection.execute("delete from entry where n = ?", (known[0],))
+        before = [old for (old,) in self.connection.execute("select old from link where new = ?", (entry_id,))]
+        self.connection.execute("delete from link where new = ?", (entry_id,))
+        return self._settle(before)
+
+    def touch(self, entry_id: str, place: Place) -> None:
+        """Remember where a file is and how it looks when its bytes are those that are indexed."""
+        values = (self.folder(place.folder), place.name, place.seal, entry_id)
+        self.connection.execute("update entry set folder = ?, name = ?, seal = ? where id = ?", values)
+
+    def report(self, problem: Problem) -> None:
+        """Remember a file that is not served as it stands."""
+        self.connection.execute("insert or replace into problem values (?, ?, ?)", (problem.path, problem.kind, problem.why))
+
+    def settled(self, path: str) -> None:
+        """Forget the problem of a file."""
+        self.connection.execute("delete from problem where path = ?", (path,))
+
+    def floors(self, labels: Iterable[tuple[str, int]]) -> None:
+        """Remember labels that entries had, before they are put."""
+        self.connection.executemany("insert into floor values (?, ?) on conflict do update set label = max(label, excluded.label)", labels)
+
+    def folder(self, path: str) -> int:
+        """The number of a folder, new or known."""
+        if (found := self._folders.get(path)) is None:
+            self.connection.execute("insert or ignore into folder (path, mtime_ns) values (?, 0)", (path,))
+            found = self._folders[path] = self.connection.execute("select n from folder where path = ?", (path,)).fetchone()[0]
+        return found
+
+    def acl(self, domain: str, label: int, tier: int) -> int:
+        """The number of a combination, new or known."""
+        key = (domain, label, tier)
+        if (found := self._acls.get(key)) is None:
+            self.connection.execute("insert or ignore into acl (domain, label, tier) values (?, ?, ?)", key)
+            row = self.connection.execute("select n from acl where domain = ? and label = ? and tier = ?", key).fetchone()
+            found = self._acls[key] = row[0]
+        return found
+
+    def _floor(self, entry_id: str) -> int:
+        row = self.connection.execute("select label from floor where id = ?", (entry_id,)).fetchone()
+        return row[0] if row else Label.PUBLIC.rank
+
+    def _successor(self, entry_id: str, domain: str) -> str | None:
+        row = self.connection.execute(_SQL["successor"], (entry_id, domain)).fetchone()
+        return row[0] if row else None
+
+    def _serve(self, n: int, entry: Entry, acl: int) -> None:
+        """Make an entry findable."""
+        title, summary, body = prepared(entry.title), prepared(entry.summary), prepared(entry.body)
+        grams = f"{title.grams} {summary.grams} {body.grams}".strip()
+        words = f"{acl_token(acl)} {type_token(entry.type.value)}"
+        self.connection.execute(_SQL["put_words"], (n, title.spaced, summary.spaced, body.spaced, grams, words))
+        text = fold(f"{entry.title}\n{entry.summary}\n{entry.body[:COVER_CHARACTERS]}")
+        self.connection.execute("insert into cover values (?, ?)", (n, text))
+        self.connection.execute("insert into seat values (?, ?)", (n, acl))
+        self.connection.execute("update acl set live = live + 1 where n = ?", (acl,))
+
+    def _withdraw(self, n: int, status: str, acl: int) -> None:
+        """Make an entry that was active unfindable."""
+        if status != _ACTIVE:
+            return
+        for table, column in (("f", "rowid"), ("cover", "n"), ("seat", "n")):
+            self.connection.execute(f"delete from {table} where {column} = ?", (n,))
+        self.connection.execute("update acl set live = live - 1 where n = ?", (acl,))
+
+    def _link(self, entry: Entry) -> tuple[str, ...]:
+        """Bring the links of an entry in line with what it says, and settle those it touches."""
+        before = {old for (old,) in self.connection.execute("select old from link where new = ?", (entry.id,))}
+        after = {old for old in entry.supersedes if old != entry.id}
+        if not before and not after:
+            return ()
+        self.connection.executemany("delete from link where old = ? and new = ?", [(old, entry.id) for old in before - after])
+        self.connection.executemany("insert or ignore into link values (?, ?)", [(old, entry.id) for old in after])
+        return self._settle(sorted(before | after))
+
+    def _settle(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Bring the status of entries in line with their successors; return those whose words must be put again."""
+        revived = []
+        for entry_id in ids:
+            row = self.connection.execute("select n, status, acl, mark, domain from entry where id = ?", (entry_id,)).fetchone()
+            if row is None or row[3] != _ACTIVE:  # a file that says superseded or demoted needs nobody to confirm it
+                continue
+            n, status, acl, _, domain = row
+            successor = self._successor(entry_id, domain)
+            if successor and status == _ACTIVE:
+                self._withdraw(n, status, acl)
+                self.connection.execute("update entry set status = ?, superseded_by = ? where n = ?", (_SUPERSEDED, successor, n))
+            elif successor:
+                self.connection.execute("update entry set superseded_by = ? where n = ?", (successor, n))
+            elif status != _ACTIVE:
+                revived.append(entry_id)
+        return tuple(revived)
+
+
+def place(record: Path, path: Path, found: os.stat_result, digest: str) -> Place:
+    """Where a file is, as the index keeps it."""
+    folder, name = os.path.split(os.path.relpath(path, record))
+    return Place(folder or ".", name, seal(found), digest)
+
+
+def _list(items: tuple[str, ...]) -> str:
+    return json.dumps(items, ensure_ascii=False) if items else "[]"
