@@ -41,6 +41,13 @@ class NotFoundError(AmemError):
     exit_code = 3
 
 
+class RefusedError(AmemError):
+    """The policy, or a grant, says no. The answer to a command, not a failure of it."""
+
+    code = "refused"
+    exit_code = 3
+
+
 class ConflictError(AmemError):
     """Somebody else changed the thing first."""
 

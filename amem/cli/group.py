@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.globals import Globals
 from amem.cli.table import COMMANDS
@@ -44,13 +45,13 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
     try:
         code: Any = ROOT_GROUP.main(argv, prog_name="amem", standalone_mode=False, obj=context)
     except click.exceptions.Abort:
-        return 130
+        return exits.INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
-        return 0
+        return exits.DONE
     except click.ClickException as error:
         raise _usage(error) from error
-    return code if isinstance(code, int) else 0
+    return code if isinstance(code, int) else exits.DONE
 
 
 def _usage(error: click.ClickException) -> AmemError:

@@ -41,9 +41,9 @@ def main() -> NoReturn:
 
 def run(argv: list[str], stage: "Stage | None" = None) -> int:
     """Run one command line and return its exit code; errors are printed here, once."""
+    from amem.cli import exits, output
     from amem.cli import globals as global_flags
-    from amem.cli import output
-    from amem.errors import AmemError
+    from amem.errors import AmemError, UnavailableError
 
     as_json = "--json" in argv
     try:
@@ -56,11 +56,16 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         output.fail(error, as_json)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        return exits.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone: nothing more can be said to them.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
+        return exits.ERROR
+    except OSError as error:
+        # A full disk, a file of another user: the machine's no, not a fault of ours.
+        what = f"{error.filename}: " if error.filename else ""
+        output.fail(UnavailableError(f"{what}{error.strerror or error}", hint="amem doctor"), as_json)
+        return exits.ERROR
     finally:
         if stage is not None:
             stage.close()

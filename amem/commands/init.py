@@ -78,7 +78,13 @@ DESTINATIONS = ("anthropic", "openai", "google", "xai", "dashscope", "meta", "gi
 @click.command(epilog="Example: amem init --owner human:asf:you --domain dom-me")
 @click.option("--owner", required=True, metavar="PRINCIPAL", help="Who owns the root: human:<org>:<name>.")
 @click.option("--domain", default="dom-me", show_default=True, help="The first domain of the record.")
-@click.option("--default-label", type=click.Choice([*Label]), default="internal", show_default=True, help="For writes that name none.")
+@click.option(
+    "--default-label",
+    type=click.Choice([each.value for each in Label]),
+    default="internal",
+    show_default=True,
+    help="For writes that name none.",
+)
 @click.pass_obj
 def command(context: Context, owner: str, domain: str, default_label: str) -> int:
     """Make a root: record, grants, prices and a place for keys. Nothing that is there is overwritten."""

@@ -66,7 +66,7 @@ LIMITS = {
 @click.option("--no-handoff", is_flag=True, help="Do not exit 4 when the session left no handoff.")
 @click.option("--backend", type=click.Choice(["auto", "namespaces"]), default="auto", show_default=True)
 @click.option("--domain", metavar="DOM")
-@click.option("--label", type=click.Choice([*Label]), help="A floor for the session's label.")
+@click.option("--label", type=click.Choice([each.value for each in Label]), help="A floor for the session's label.")
 @click.option("--workdir", default=".", show_default=True, metavar="PATH", help="The work tree, the only place a session writes.")
 @click.option("--ro", multiple=True, metavar="PATH", help="Another path, read-only.")
 @click.option("--rw", multiple=True, metavar="PATH", help="Another path, read-write.")

@@ -1,0 +1,74 @@
+"""`amem handoff list` and `show`: what sessions left for the next one."""
+
+import sys
+from typing import Any
+
+import click
+
+from amem.cli import exits
+from amem.cli.context import Context
+from amem.cli.output import print_json, table
+from amem.commands.memory import refused, show_entry
+from amem.errors import NotFoundError, UsageError
+from amem.memory import outcomes, rows
+from amem.model import clock
+from amem.model.entry import EntryType
+
+
+@click.group(epilog="Examples: amem handoff list --since 7d    amem handoff show")
+def group() -> None:
+    """What sessions left for the next one."""
+
+
+@group.command("list")
+@click.option("--domain", metavar="DOM")
+@click.option("--session", metavar="ID")
+@click.option("--task", metavar="ID")
+@click.option("--limit", type=click.IntRange(0), default=50, show_default=True)
+@click.option("--since", metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
+@click.pass_obj
+def list_(context: Context, domain: str | None, session: str | None, task: str | None, limit: int, since: str | None) -> int:
+    """List handoffs, newest first."""
+    found = _handoffs(context, domain, session, task, since)
+    shown = found[:limit] if limit else found
+    if context.flags.json:
+        print_json({"handoffs": shown, "total": len(found), "more": len(shown) < len(found)})
+        return exits.DONE
+    if shown:
+        columns = ("id", "session", "left_by", "written_at", "title")
+        print(table(["id", "session", "left by", "written at", "title"], [[row.get(key, "") for key in columns] for row in shown]))
+    print(f"{len(shown)} of {len(found)}" if shown else "no session has left one yet", file=sys.stderr)
+    return exits.DONE
+
+
+@group.command("show")
+@click.argument("id", required=False)
+@click.option("--domain", metavar="DOM")
+@click.option("--session", metavar="ID")
+@click.option("--task", metavar="ID")
+@click.pass_obj
+def show(context: Context, id: str | None, domain: str | None, session: str | None, task: str | None) -> int:
+    """Print a handoff: the one named, else the latest."""
+    from amem.memory import read
+
+    if id is None:
+        found = _handoffs(context, domain, session, task, None)
+        if not found:
+            raise NotFoundError("no session has left a handoff yet", hint="amem handoff list")
+        id = str(found[0]["id"])
+    return show_entry(read.get(context.memory, context.owner_session(domain), id), context.flags.json)
+
+
+def _handoffs(context: Context, domain: str | None, session: str | None, task: str | None, since: str | None) -> list[dict[str, Any]]:
+    from amem.memory import read
+
+    try:
+        start = clock.stamp(clock.since(since, clock.now())) if since else ""
+    except ValueError as error:
+        raise UsageError(f"--since {since}: {error}", hint="amem handoff list --since 7d") from error
+    found = read.entries(context.memory, context.owner_session(domain), type=[EntryType.HANDOFF], limit=sys.maxsize)
+    if isinstance(found, outcomes.Refused):
+        refused(found)
+    listed = [rows.entry(row) for row in found.rows]
+    wanted = {key: value for key, value in (("session", session), ("task", task)) if value is not None}
+    return [row for row in listed if row["written_at"] >= start and all(row.get(key) == value for key, value in wanted.items())]
