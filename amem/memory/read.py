@@ -1,0 +1,183 @@
+"""Serve what a session may read: search, get, list. Summaries first, bodies one at a time.
+
+The order everywhere: the read filter of the policy goes into the query, so that what is denied is never scored or counted;
+then the session's label rises by what was found, hits included, since a summary is content; then the read is logged;
+only then does the answer leave. When any of these fails nothing is served.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from amem.logs.schema import MemoryRead
+from amem.memory.outcomes import Entries, Gone, Hits, Moved, NotFound, Refused, Served
+from amem.memory.session import Memory, Session
+from amem.model.clock import stamp
+from amem.model.entry import EntryType, Status, Tier, tokens
+from amem.model.ids import is_id
+from amem.model.label import Label, lowest
+from amem.policy import request
+from amem.record.rows import Filter, Hit, Row
+
+REDIRECT_LIMIT = 8
+
+
+def reader(memory: Memory, session: Session, domains: Sequence[str] = ()) -> Filter | Refused:
+    """The session's read filter for these domains (its own when none is named), under policy, grants and handling."""
+    wanted = tuple(dict.fromkeys(domains)) or (session.domain,)
+    found = [_one(memory, session, domain) for domain in wanted]
+    filters = [each for each in found if isinstance(each, Filter)]
+    if not filters:
+        return next(each for each in found if isinstance(each, Refused))
+    if len(filters) == 1:
+        return filters[0]
+    return Filter(
+        domains=tuple(domain for each in filters for domain in each.domains or ()),
+        max_label=lowest(*(each.max_label for each in filters)),
+        min_tier=max((each.min_tier for each in filters), key=lambda tier: tier.rank),
+    )
+
+
+def search(
+    memory: Memory,
+    session: Session,
+    query: str,
+    *,
+    type: Sequence[EntryType] = (),
+    tier: Tier | None = None,
+    label: Label | None = None,
+    domains: Sequence[str] = (),
+    limit: int = 10,
+    offset: int = 0,
+) -> Hits | Refused:
+    """Find entries by words: a page of hits, best first."""
+    filter = reader(memory, session, domains)
+    if isinstance(filter, Refused):
+        return filter
+    with memory.lock:
+        found = memory.index.search(query, filter, type=type, tier=tier, label=label, limit=limit, offset=offset)
+    log(memory, session, "search", found.hits, tokens("".join(hit.title + hit.summary for hit in found.hits)))
+    return Hits(hits=found.hits, total=found.total, more=found.more, mode=found.mode)
+
+
+def entries(
+    memory: Memory,
+    session: Session,
+    *,
+    type: Sequence[EntryType] = (),
+    tier: Tier | None = None,
+    status: Status | None = Status.ACTIVE,
+    author: str | None = None,
+    by_session: str | None = None,
+    task: str | None = None,
+    due: bool = False,
+    since: str | None = None,
+    domains: Sequence[str] = (),
+    sort: str = "written",
+    limit: int = 20,
+    offset: int = 0,
+    tool: str = "list",
+) -> Entries | Refused:
+    """List entries without their bodies, newest first (`written`) or by `title`. `since` is an instant; `limit` 0 is all."""
+    filter = reader(memory, session, domains)
+    if isinstance(filter, Refused):
+        return filter
+    with memory.lock:
+        found = memory.index.list(
+            filter, type=type, tier=tier, status=status, author=author, session=by_session, task=task, due=due, since=since,
+            sort=sort, limit=limit, offset=offset,
+        )  # fmt: skip
+    log(memory, session, tool, found.rows, tokens("".join(row.title + row.summary for row in found.rows)))
+    return Entries(rows=found.rows, total=found.total, more=found.more)
+
+
+def get(
+    memory: Memory, session: Session, id: str, *, version: int | None = None, redirect: bool = True
+) -> Served | Moved | Gone | NotFound:
+    """Serve one entry with its body, the one that replaced it where it was replaced.
+
+    What may not be read is `NotFound`, like what is not there. A body never changes in place, so that any version up
+    to the current one is served by it.
+    """
+    with memory.lock:
+        found = _find(memory, session, id, version, redirect)
+    if isinstance(found, Served):
+        log(memory, session, "get", (found.row,), tokens(found.body))
+    return found
+
+
+def _find(memory: Memory, session: Session, id: str, version: int | None, redirect: bool) -> Served | Moved | Gone | NotFound:
+    row = visible(memory, session, id)
+    if row is None or (version is not None and version > row.version):
+        return NotFound(id)
+    for _ in range(REDIRECT_LIMIT):
+        if row.status is not Status.SUPERSEDED:
+            break
+        current = visible(memory, session, memory.index.resolve(row.id) or "")
+        if current is None or current.id == row.id:
+            return Gone(id)
+        if not redirect:
+            return Moved(id, current.id)
+        row = current
+    else:
+        return Moved(id, row.id)
+    if row.status is not Status.ACTIVE:
+        return Gone(id)
+    read = memory.index.read(row.id)
+    if read is None or not _admits(memory, session, read.row):
+        return NotFound(id)  # it changed in this moment
+    return Served(row=read.row, body=read.entry.body, redirected_from=id if row.id != id else None)
+
+
+def log(memory: Memory, session: Session, tool: str, served: Iterable[Hit | Row], size_tokens: int) -> None:
+    """Raise the session's label by what is about to be served, and log the read. Raises when either cannot be kept."""
+    found = tuple(served)
+    label = session.served((each.classification for each in found), (each.tier for each in found))
+    memory.append(
+        MemoryRead(
+            at=stamp(memory.clock()),
+            session=session.id,
+            domain=session.domain,
+            principal=session.principal,
+            tool=tool,
+            entries=tuple(each.id for each in found),
+            tokens=size_tokens,
+            label=label,
+            task=session.task,
+        )
+    )
+
+
+def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
+    """The filter of one domain: the policy is asked once, its answer cut down to the grant and the handling."""
+    known = (domain, memory.door.version)
+    if known in session.filters:
+        return session.filters[known]
+    grant = memory.grants.grant(domain, session.principal)
+    if grant is None and domain != session.domain:
+        # The same words for a domain that is not there: which ones exist is not told.
+        return Refused(code="refused", reason=f"{session.principal} was granted no domain {domain[:40]!r}")
+    decision = memory.door.decide(
+        request.read(principal=session.principal, domain=domain, session=session.id, handling=session.handling, task=session.task)
+    )
+    if not decision.allow or grant is None:
+        return Refused(code=decision.code or "refused", reason=decision.sentence(), hint=decision.hint, decision=decision.id)
+    filter = Filter(
+        domains=tuple(each for each in decision.result["domains"] if each == domain),
+        max_label=lowest(Label(decision.result["max_label"]), session.handling, grant.read),
+        min_tier=Tier(decision.result["min_tier"]),
+    )
+    session.filters[known] = filter
+    return filter
+
+
+def visible(memory: Memory, session: Session, id: str) -> Row | None:
+    """The row of an entry that the session may read, as its file now says; None for any other."""
+    if not is_id("entry", id):
+        return None
+    with memory.lock:
+        row = memory.index.get(id)
+    return row if row is not None and _admits(memory, session, row) else None
+
+
+def _admits(memory: Memory, session: Session, row: Row) -> bool:
+    filter = reader(memory, session, (row.domain,))
+    return isinstance(filter, Filter) and filter.admits(row.domain, row.classification, row.tier)

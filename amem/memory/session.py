@@ -1,0 +1,191 @@
+"""Who is at work: one session's principal, domain, handling and label, and the services it works with.
+
+Owns the label of a running session. The rule that is easy to break: a label only rises, and it has risen, and the rise
+is kept, before anything of that label is served.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from amem.logs.schema import Event
+from amem.logs.writer import append
+from amem.model import ids
+from amem.model.clock import Clock, now
+from amem.model.entry import Tier
+from amem.model.label import Label, highest, lowest
+
+if TYPE_CHECKING:
+    from amem.policy.door import Door
+    from amem.record.index import Index
+    from amem.record.rows import Filter
+    from amem.record.store import Store
+    from amem.settings.grants import Grants
+    from amem.settings.root import Root
+
+
+class Session:
+    """One principal's sitting in one domain.
+
+    `handling` is the most it may be served; `ceiling` the most its model may be sent, when it has one: pages that amem
+    puts together unasked stay below it. `persist` keeps a label that rose and raises when it cannot.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        principal: str,
+        owner: str,
+        domain: str,
+        handling: Label,
+        harness: str = "",
+        label: Label = Label.PUBLIC,
+        ceiling: Label | None = None,
+        task: str | None = None,
+        persist: Callable[[Label], None] = lambda label: None,
+    ) -> None:
+        self.id = id
+        self.principal = principal
+        self.owner = owner
+        self.domain = domain
+        self.handling = handling
+        self.harness = harness
+        self.ceiling = ceiling
+        self.task = task
+        self.writing = threading.Lock()
+        """Held over a whole write, so that two writes at once cannot both be the last that a gate lets through."""
+        self.superseded_so_far = 0
+        self.entries: list[str] = []
+        """Ids of what this session put into the record, handoffs included."""
+        self.handoffs: list[str] = []
+        self.held: list[str] = []
+        self.lineage: Tier | None = None
+        """The least trusted tier among what was served to it; None while nothing was."""
+        self.filters: dict[tuple[str, str], Filter] = {}
+        """The read filter by domain and policy version: the policy is asked once for each."""
+        self._label = label
+        self._kept = label
+        self._persist = persist
+        self._lock = threading.Lock()  # guards _label, _kept and lineage
+
+    def __repr__(self) -> str:
+        return f"Session({self.id}, {self.principal}, {self.domain}, label={self._label})"
+
+    @property
+    def is_owner(self) -> bool:
+        """Say whether the root's owner is at work."""
+        return self.principal == self.owner
+
+    @property
+    def label(self) -> Label:
+        """The highest label of what the session has been served."""
+        return self._label
+
+    def raise_label(self, to: Label) -> Label:
+        """Raise the label to `to` where that is higher, and keep it. Raises what `persist` raises; the label has risen then too."""
+        with self._lock:
+            self._label = highest((to,), floor=self._label)
+            if self._label.exceeds(self._kept):
+                self._persist(self._label)
+                self._kept = self._label
+            return self._label
+
+    def served(self, labels: Iterable[Label], tiers: Iterable[Tier]) -> Label:
+        """Take note of entries about to be served, before they are: the label after them."""
+        label = self.raise_label(highest(labels))
+        with self._lock:
+            self.lineage = min((*tiers, *([self.lineage] if self.lineage else [])), key=lambda tier: tier.rank, default=None)
+        return label
+
+
+class Memory:
+    """The services that memory functions work with: one bundle for a root, shared by its sessions."""
+
+    def __init__(
+        self,
+        root: "Root",
+        grants: "Grants",
+        door: "Door",
+        index: "Index",
+        store: "Store",
+        append: Callable[[Event], None],
+        clock: Clock = now,
+    ) -> None:
+        self.root = root
+        self.grants = grants
+        self.door = door
+        self.index = index
+        self.store = store
+        self.append = append
+        """Appends one event to its log; raises when it could not, and then nothing is served."""
+        self.clock = clock
+        self.lock = threading.RLock()
+        """Guards `index`, which one thread at a time may use."""
+
+    def close(self) -> None:
+        """Close the index. Sessions of this memory are over."""
+        self.index.close()
+
+
+def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
+    """Open a root's record, index and policy, and notice files that appeared behind amem.
+
+    Imports no MCP and no web server: `amem search` starts through here. Raises ConfigError, IntegrityError (the policy is
+    not what it should be) and UnavailableError (SQLite too old).
+    """
+    from amem.policy import engine
+    from amem.policy.door import Door
+    from amem.record.index import Index
+    from amem.record.store import Store
+
+    def log(event: Event) -> None:
+        append(root.state, event)
+
+    root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    policy = engine.load(root.policy, engine.grants_data(grants))
+    index = Index.open(root, clock=clock)
+    index.refresh()
+    return Memory(root, grants, Door(policy, log, clock), index, Store(root), log, clock)
+
+
+def owner_session(memory: Memory, principal: str, domain: str) -> Session:
+    """A session of the command line: the owner's, or another person's under what the grants give them."""
+    grant = memory.grants.grant(domain, principal)
+    return Session(
+        id=ids.draw("session"),
+        principal=principal,
+        owner=memory.grants.owner,
+        domain=domain,
+        handling=grant.read if grant else Label.PUBLIC,
+        harness="cli",
+    )
+
+
+def agent_session(
+    memory: Memory,
+    *,
+    id: str,
+    principal: str,
+    domain: str,
+    harness: str = "",
+    handling: Label = Label.RESTRICTED,
+    label: Label = Label.PUBLIC,
+    ceiling: Label | None = None,
+    task: str | None = None,
+    persist: Callable[[Label], None] = lambda label: None,
+) -> Session:
+    """A harness's session: its handling is what the launch allows, cut down to the principal's grant."""
+    grant = memory.grants.grant(domain, principal)
+    return Session(
+        id=id,
+        principal=principal,
+        owner=memory.grants.owner,
+        domain=domain,
+        harness=harness,
+        handling=lowest(handling, grant.read) if grant else Label.PUBLIC,
+        label=label,
+        ceiling=ceiling,
+        task=task,
+        persist=persist,
+    )

@@ -1,0 +1,269 @@
+"""Serve one session's memory over MCP, on a web application that is somebody else's: the egress's port, or a socket.
+
+Owns the bridge between aiohttp and the MCP SDK. The SDK takes most of a second to import, so that happens in a thread:
+the loop serves model calls meanwhile, and a request that comes first waits. What a tool does runs in a thread of its own
+too, one call at a time for a session, because it syncs files.
+
+The listener a call came in on names the session; nothing in a request does. Where the port is on the host, a bearer does
+the same work and is checked before anything else is read.
+"""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from amem.errors import UnavailableError
+from amem.memory.session import Memory, Session
+from amem.server import guard, replies, tools
+from amem.settings.credentials import Secret
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+BODY_LIMIT_BYTES = 4 << 20
+BODY_TIMEOUT_S = 30.0
+_DISCONNECT_POLL_S = 0.5
+
+Message = MutableMapping[str, Any]
+
+
+class McpApp:
+    """The memory server of one session. `start` and `stop` belong to the application's own start and clean-up.
+
+    `token` is the bearer that every request must carry; None where the listener itself names the session.
+    """
+
+    def __init__(self, memory: Memory, session: Session, *, token: Secret | None = None) -> None:
+        self.session = session
+        self._memory = memory
+        self._token = token
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
+        self._stopping = asyncio.Event()
+        self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to import and serve; returns at once."""
+        self._ready = asyncio.get_running_loop().create_future()
+        self._running = asyncio.create_task(self._run(self._ready), name="mcp")
+
+    async def stop(self) -> None:
+        """End open answers and wait for the call under way."""
+        self._stopping.set()
+        try:
+            if self._running is not None:
+                await self._running
+        finally:
+            await asyncio.to_thread(self._worker.shutdown)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one POST."""
+        if not self.admits(request):
+            return _error(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
+        if request.content_length is not None and request.content_length > BODY_LIMIT_BYTES:
+            return _error(413, f"a request may have {BODY_LIMIT_BYTES} bytes")
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await _body(request, BODY_LIMIT_BYTES)
+        except TimeoutError:
+            return _error(408, "the request's body did not come")
+        if body is None:
+            return _error(413, f"a request may have {BODY_LIMIT_BYTES} bytes")
+        assert self._ready is not None, "start() comes before the first request"
+        try:
+            manager = await asyncio.shield(self._ready)
+        except UnavailableError as error:
+            return _error(503, error.message)
+        return await _bridge(manager.handle_request, request, body)
+
+    async def guard(self, request: web.Request) -> web.StreamResponse:
+        """Answer a hook's question: POST /hook/pre-tool?harness=NAME with the raw event."""
+        if not self.admits(request):
+            return web.Response(status=403, text="amem: the hook carries no token of this session")
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            body = await _body(request, guard.EVENT_LIMIT_BYTES)
+        if body is None:
+            return web.Response(status=403, text=f"amem: the hook's event is above {guard.EVENT_LIMIT_BYTES} bytes")
+        answer = guard.answer(body, request.query.get("harness") or self.session.harness)
+        if answer.status == 204:
+            return web.Response(status=204)
+        return web.Response(status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type})
+
+    def admits(self, request: web.Request) -> bool:
+        """Say whether a request carries this session's token, where it needs one."""
+        if self._token is None:
+            return True
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(given, f"Bearer {self._token.reveal()}".encode())
+
+    async def call(self, name: str, arguments: object) -> replies.Reply:
+        """Run one tool in the memory thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._worker, replies.answer, lambda: tools.call(self._memory, self.session, name, arguments))
+
+    async def _run(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
+        # The manager's task group must be left by the task that entered it.
+        try:
+            build = await asyncio.to_thread(_import)
+            manager = build(self)
+            async with manager.run():
+                ready.set_result(manager)
+                await self._stopping.wait()
+        finally:
+            if not ready.done():  # what went wrong is this task's; a request that waits is told so much
+                ready.set_exception(UnavailableError("the memory server did not start", hint="amem doctor"))
+                ready.exception()
+
+
+def add_routes(app: web.Application, mcp: McpApp) -> None:
+    """Mount the memory server and the guard, and tie their life to the application's."""
+
+    async def lifespan(_: web.Application) -> Any:
+        await mcp.start()
+        yield
+        await mcp.stop()
+
+    async def refuse_method(request: web.Request) -> web.StreamResponse:
+        # Without sessions there is no stream to open and none to delete.
+        return _error(405, f"{request.method} is not taken here", {"Allow": "POST"})
+
+    app.cleanup_ctx.append(lifespan)
+    app.router.add_post("/mcp", mcp.handle)
+    app.router.add_route("*", "/mcp", refuse_method)
+    app.router.add_post("/hook/pre-tool", mcp.guard)
+
+
+def application(memory: Memory, session: Session, *, token: Secret | None = None) -> web.Application:
+    """A web application that is the memory server alone."""
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES)
+    add_routes(app, McpApp(memory, session, token=token))
+    return app
+
+
+def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
+    from mcp import types
+    from mcp.server import Server, ServerRequestContext
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from amem import __version__
+
+    def build(mcp: McpApp) -> StreamableHTTPSessionManager:
+        listed = [
+            types.Tool(
+                name=name,
+                description=tool.description,
+                input_schema=dict(tool.schema),
+                annotations=types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False),
+            )
+            for name, tool in tools.TOOLS.items()
+        ]
+
+        async def list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+            return types.ListToolsResult(tools=listed)
+
+        async def call_tool(_: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+            reply = await mcp.call(params.name, params.arguments)
+            blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in replies.blocks(reply)]
+            return types.CallToolResult(content=blocks, is_error=reply.refused)
+
+        # Empty, and there: several harnesses ask for both whatever the server says it has.
+        async def list_prompts(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+            return types.ListPromptsResult(prompts=[])
+
+        async def list_resources(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+            return types.ListResourcesResult(resources=[])
+
+        server: Server[Any] = Server(
+            "memory",
+            version=__version__,
+            instructions=tools.INSTRUCTIONS,
+            on_list_tools=list_tools,
+            on_call_tool=call_tool,
+            on_list_prompts=list_prompts,
+            on_list_resources=list_resources,
+        )
+        return StreamableHTTPSessionManager(
+            server,
+            stateless=True,
+            json_response=True,
+            max_request_body_size=BODY_LIMIT_BYTES,
+            # A page that a name was rebound to sends another Host; "localhost" alone is what clients of a Unix socket send.
+            security_settings=TransportSecuritySettings(allowed_hosts=["localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*"]),
+        )
+
+    return build
+
+
+async def _body(request: web.Request, limit: int) -> bytes | None:
+    """The request's body, or None when it is longer than `limit`."""
+    pieces, size = [], 0
+    async for piece in request.content.iter_any():
+        size += len(piece)
+        if size > limit:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _bridge(
+    asgi: Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]],
+    request: web.Request,
+    body: bytes,
+) -> web.StreamResponse:
+    """Run an ASGI application on an aiohttp request whose body was read."""
+    scope: Message = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.path,
+        "raw_path": request.raw_path.encode("utf-8", "surrogateescape"),
+        "query_string": request.query_string.encode("utf-8", "surrogateescape"),
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.raw_headers],
+        "client": None,
+        "server": None,
+    }
+    pending = [{"type": "http.request", "body": body, "more_body": False}]
+    start: Message = {}
+    response: web.StreamResponse | None = None
+
+    async def receive() -> Message:
+        if pending:
+            return pending.pop()
+        while request.transport is not None and not request.transport.is_closing():
+            await asyncio.sleep(_DISCONNECT_POLL_S)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        nonlocal response
+        if message["type"] == "http.response.start":
+            start.update(message)
+            return
+        more = message.get("more_body", False)
+        if response is None:
+            headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"] if name != b"content-length"]
+            if not more:  # an answer in one piece: one write
+                response = web.Response(status=start["status"], headers=headers, body=message.get("body", b""))
+                return
+            response = web.StreamResponse(status=start["status"], headers=headers)
+            await response.prepare(request)
+        if piece := message.get("body", b""):
+            await response.write(piece)
+        if not more:
+            await response.write_eof()
+
+    await asgi(scope, receive, send)
+    return response if response is not None else _error(500, "no answer")
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    told = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}
+    return web.Response(status=status, body=json.dumps(told).encode(), headers={"Content-Type": "application/json", **(headers or {})})

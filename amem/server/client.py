@@ -1,0 +1,116 @@
+"""A small MCP client for amem's own use of a memory server: the 2025-06-18 handshake over HTTP, one call after another.
+
+Standard library only; no SDK. Not for servers of strangers: it expects JSON answers, as this server gives them.
+"""
+
+import http.client
+import itertools
+import json
+import socket
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from amem.errors import UnavailableError, UpstreamError
+
+PROTOCOL = "2025-06-18"
+ANSWER_LIMIT_BYTES = 16 << 20
+
+
+class Answer(NamedTuple):
+    """What a tool answered: the JSON object, the fenced text beside it, and whether it is a refusal."""
+
+    data: dict[str, Any]
+    text: str | None
+    refused: bool
+
+
+class Client:
+    """A connection to a memory server at `http://host:port/path`, or at a Unix socket when `socket_path` is given."""
+
+    def __init__(self, url: str, *, token: str | None = None, socket_path: str | None = None, timeout_s: float = 60.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise UnavailableError(f"{url}: a memory server is reached over http on this machine")
+        self._path = parts.path or "/"
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._connection = _Connection(parts.hostname, parts.port, socket_path, timeout_s)
+        self._ids = itertools.count(1)
+        self.instructions: str | None = None
+        """What the server says about its tools, after `open`."""
+
+    def __enter__(self) -> "Client":
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Shake hands. Raises UnavailableError, UpstreamError."""
+        who = {"name": "amem", "version": "1"}
+        result = self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": who})
+        self._headers["MCP-Protocol-Version"] = str(result.get("protocolVersion", PROTOCOL))
+        self.instructions = result.get("instructions")
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The server's tools. Raises UnavailableError, UpstreamError."""
+        listed: list[dict[str, Any]] = self._request("tools/list", {})["tools"]
+        return listed
+
+    def call(self, name: str, **arguments: Any) -> Answer:
+        """Call a tool. A refusal is an answer. Raises UnavailableError, UpstreamError."""
+        result = self._request("tools/call", {"name": name, "arguments": arguments})
+        texts = [block["text"] for block in result["content"] if block.get("type") == "text"]
+        try:
+            data = json.loads(texts[0])
+        except (IndexError, ValueError) as error:
+            raise UpstreamError(f"{name}: the memory server's answer holds no JSON object") from error
+        return Answer(data, texts[1] if len(texts) > 1 else None, bool(result.get("isError")))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        answer = self._post({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
+        if not isinstance(answer, dict) or "result" not in answer:
+            told = answer.get("error", {}).get("message") if isinstance(answer, dict) else None
+            raise UpstreamError(f"{method}: {told or 'the memory server gave no result'}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _post(self, message: dict[str, Any]) -> Any:
+        try:
+            self._connection.request("POST", self._path, json.dumps(message).encode(), self._headers)
+            response = self._connection.getresponse()
+            body = response.read(ANSWER_LIMIT_BYTES + 1)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()  # the next request opens a new one; this one may or may not have been heeded
+            raise UnavailableError(f"the memory server does not answer: {error}") from error
+        if len(body) > ANSWER_LIMIT_BYTES:
+            self._connection.close()
+            raise UpstreamError("the memory server's answer is too long")
+        if response.status == 202:
+            return None
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise UpstreamError(f"the memory server answered {response.status} without JSON") from None
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, host: str, port: int | None, socket_path: str | None, timeout_s: float) -> None:
+        super().__init__(host, port, timeout=timeout_s)
+        self._socket_path = socket_path
+
+    def connect(self) -> None:
+        if self._socket_path is None:
+            super().connect()
+            return
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._socket_path)

@@ -1,0 +1,212 @@
+"""Answer a harness's pre-tool hook: may this tool run?
+
+Guards the projection, the record's read-only files at `/memory` inside a session: what is read there by path is served
+without a label, a filter or a line in the read log. So a read of an entry's file is sent to `get`, and a search to
+`search`. It is no boundary against a program that computes a path (the sandbox decides what is mounted); it keeps an
+honest model on the logged way. Pure: an event in, a verdict out. An event that cannot be read is denied.
+"""
+
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from amem.model.ids import is_id
+
+PROJECTION = "/memory"
+EVENT_LIMIT_BYTES = 8 << 20
+"""A harness's event carries the tool's whole input, such as the text of a file being written."""
+
+
+class Verdict(NamedTuple):
+    """Whether the tool may run; `reason` is what the model is told when it may not."""
+
+    allow: bool
+    reason: str = ""
+
+
+class Answer(NamedTuple):
+    """What the hook program is told: 204 allow; 200 print the body, exit 0; 403 print the body on stderr, exit 2."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class Tool(NamedTuple):
+    """Where a tool's input names files."""
+
+    paths: tuple[str, ...] = ()
+    command: str | None = None
+    """The key that holds a shell command, as text or as a list of words."""
+    patch: str | None = None
+    """The key that holds a patch in Codex's own form."""
+    searches: bool = False
+
+
+class Shape(NamedTuple):
+    """How one harness's event is laid out, and in which shape it takes a denial."""
+
+    tool: str
+    input: str
+    tools: Mapping[str, Tool]
+    own: re.Pattern[str]
+    """Names of amem's own tools, which answer for themselves."""
+    deny_json: bool
+    """Denials as the hook's JSON; else the reason on stderr and exit 2."""
+
+
+# Claude Code 2.1.332, Codex 0.171 (2026-11): events and denials as seen in their own traffic.
+SHAPES: Mapping[str, Shape] = {
+    "claude": Shape(
+        tool="tool_name",
+        input="tool_input",
+        tools={
+            "Read": Tool(("file_path",)),
+            "Grep": Tool(("path", "glob"), searches=True),
+            "Glob": Tool(("path", "pattern"), searches=True),
+            "LS": Tool(("path",), searches=True),
+            "Edit": Tool(("file_path",)),
+            "MultiEdit": Tool(("file_path",)),
+            "Write": Tool(("file_path",)),
+            "NotebookEdit": Tool(("notebook_path",)),
+            "NotebookRead": Tool(("notebook_path",)),
+            "Bash": Tool(command="command"),
+        },
+        own=re.compile(r"mcp__memory__\w+"),
+        deny_json=True,
+    ),
+    "codex": Shape(
+        tool="tool_name",
+        input="tool_input",
+        tools={
+            "Bash": Tool(command="command"),
+            "shell": Tool(command="command"),
+            "exec_command": Tool(command="cmd"),
+            "apply_patch": Tool(patch="command"),
+            "view_image": Tool(("path",)),
+        },
+        own=re.compile(r"mcp__memory__\w+"),
+        deny_json=True,
+    ),
+}
+_UNKNOWN = Shape(tool="tool_name", input="tool_input", tools={}, own=re.compile(r"mcp_{1,2}memory_{1,2}\w+"), deny_json=False)
+
+_SEARCHERS = frozenset(["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "fdfind", "ls", "tree", "locate", "du"])
+_SEPARATORS = re.compile(r"[;&|()<>`\n$={},:]+")
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+
+
+def answer(body: bytes, harness: str) -> Answer:
+    """The whole of a hook call: the raw event in, the answer in the harness's own shape out."""
+    try:
+        event = json.loads(body)
+    except (ValueError, RecursionError):
+        event = None
+    verdict = decide(event, harness) if isinstance(event, dict) else Verdict(False, "amem: the hook's event is not a JSON object")
+    if verdict.allow:
+        return Answer(204)
+    if not SHAPES.get(harness, _UNKNOWN).deny_json:
+        return Answer(403, verdict.reason.encode())
+    told = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": verdict.reason}
+    return Answer(200, json.dumps({"hookSpecificOutput": told}).encode(), "application/json")
+
+
+def decide(event: Mapping[str, Any], harness: str) -> Verdict:
+    """Say whether the tool of this event may run."""
+    shape = SHAPES.get(harness, _UNKNOWN)
+    name, given = event.get(shape.tool), event.get(shape.input)
+    if not isinstance(name, str) or not isinstance(given, (dict, str, type(None))):
+        return Verdict(False, "amem: the hook's event names no tool")
+    if shape.own.fullmatch(name):
+        return Verdict(True)
+    cwd = event.get("cwd")
+    cwd = cwd if isinstance(cwd, str) and cwd.startswith("/") else "/"
+    tool = shape.tools.get(name)
+    for path, searched in _reached(tool, given, cwd):
+        if path == PROJECTION or path.startswith(PROJECTION + "/"):
+            return Verdict(False, _redirect(path, searched))
+    return Verdict(True)
+
+
+def _redirect(path: str, searched: bool) -> str:
+    id = posixpath.basename(path).removesuffix(".md")
+    if not searched and is_id("entry", id):
+        return f'amem: entries are read with the memory tool `get`: call it with {{"id": "{id}"}}'
+    if searched or path == PROJECTION:
+        return "amem: the record is searched with the memory tools `search` and `list`, not by path"
+    return f"amem: {PROJECTION} is read with the memory tools: `search` to find, `get` to open, `write` to add"
+
+
+def _reached(tool: Tool | None, given: Mapping[str, Any] | str | None, cwd: str) -> Iterator[tuple[str, bool]]:
+    """Every path that a tool's input names, made absolute, and whether the tool searches there."""
+    if isinstance(given, str):
+        given = {"command": given} if tool is None or tool.command is None else {tool.command: given}
+    values = given or {}
+    if tool is None:  # a tool nobody described: every value that is a path counts
+        for text in _texts(values):
+            if text.startswith(("/", "~", "./", "../")):
+                yield _absolute(text, cwd), False
+        return
+    for key in tool.paths:
+        if isinstance(path := values.get(key), str):
+            yield _absolute(_fixed_part(path) if tool.searches else path, cwd), tool.searches
+    if tool.searches and not any(isinstance(values.get(key), str) for key in tool.paths[:1]):
+        yield _absolute(".", cwd), True
+    if tool.patch is not None:
+        for text in _texts(values):
+            for added, moved in _PATCHED.findall(text):
+                yield _absolute((added or moved).strip(), cwd), False
+    if tool.command is not None:
+        yield from _command(values.get(tool.command), cwd)
+
+
+def _command(command: object, cwd: str) -> Iterator[tuple[str, bool]]:
+    text = " ".join(map(str, command)) if isinstance(command, list) else command
+    if not isinstance(text, str):
+        return
+    words = [word for part in _SEPARATORS.split(text) for word in _words(part)]
+    searching = any(posixpath.basename(word) in _SEARCHERS for word in words)
+    here = cwd
+    yield here, searching  # a shell that stands in the projection reads it by bare names
+    for before, word in zip(["", *words], words, strict=False):
+        path = _absolute(_fixed_part(word), here)
+        if "/" in word or word in (".", "..") or before == "cd":
+            yield path, searching
+        if before == "cd":
+            here = path
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text, comments=False)
+    except ValueError:  # an open quote, split off by a separator inside it
+        return text.replace('"', " ").replace("'", " ").split()
+
+
+def _fixed_part(pattern: str) -> str:
+    """The part of a glob before its first wildcard, so that `/mem*/x` is looked at as what it may reach."""
+    cut = re.search(r"[*?\[]", pattern)
+    if cut is None:
+        return pattern
+    head = pattern[: cut.start()]
+    return PROJECTION if head and PROJECTION.startswith(head) and head != "/" else (posixpath.dirname(head) or ".")
+
+
+def _absolute(path: str, cwd: str) -> str:
+    joined = posixpath.normpath(posixpath.join(cwd, path))
+    return "/" + joined.lstrip("/")
+
+
+def _texts(value: object) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str() as text:
+                yield text
+            case dict() as table:
+                pending.extend(table.values())
+            case list() as items:
+                pending.extend(items)
