@@ -49,10 +49,10 @@ def _id(prefix: str) -> str:
     return prefix + uuid.uuid4().hex[:24]
 
 
-def _pieces(text: str, chunk: int) -> Iterator[str]:
+def _pieces(text: str, chunk: int) -> list[str]:
     """Cut a text into deltas of `chunk` characters; 0 chooses a size that keeps long texts at some hundred events."""
     size = chunk or max(24, len(text) // 400)
-    return (text[at : at + size] for at in range(0, len(text), size))
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 # ---- Anthropic Messages ----------------------------------------------------------------
@@ -267,7 +267,7 @@ def _gemini_stream(body: Body, chunk: int) -> Iterator[Event]:
     prompt = body["usageMetadata"]["promptTokenCount"]
     pieces: list[Body] = []
     for part in body["candidates"][0]["content"]["parts"]:
-        pieces += [{**part, "text": piece} for piece in _pieces(part["text"], chunk)] if "text" in part else [part]
+        pieces += [{**part, "text": piece} for piece in _pieces(part["text"], chunk) or [""]] if "text" in part else [part]
     for index, piece in enumerate(pieces):
         candidate: Body = {"content": {"role": "model", "parts": [piece]}, "index": 0}
         last = index == len(pieces) - 1
