@@ -172,7 +172,9 @@ def _show(ready: "Prepared", context: Context) -> int:
     from amem.sandbox import host
     from amem.sandbox.plan import plan as sandbox_plan
 
-    steps = [step.verb for step in sandbox_plan(ready.spec, host.facts(ready.spec))]
+    # The private home is not made yet; any folder of the same owner gives the same steps.
+    spec = ready.spec._replace(home=str(context.root.homes))
+    steps = [step.verb for step in sandbox_plan(spec, host.facts(spec))]
     document = {
         "session": ready.id,
         "destination": ready.plan.destination,

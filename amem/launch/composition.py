@@ -1,20 +1,20 @@
 """Wire one session together: memory, policy, meter, egress and memory server on one web application.
 
 `serve` is called in the server's thread and `settle` in the launcher's, after that thread has ended: a policy engine and a
-database connection belong to the thread that made them.
+database connection belong to the thread that made them. What takes time to import is imported in `serve`.
 """
 
 import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from amem.launch.outbox import Filed, file_notes
+from amem.launch.outbox import Filed, file_notes, waiting
 from amem.launch.served import Serve
-from amem.memory.session import Memory, Session, agent_session, open_memory
-from amem.model.label import Label
 
 if TYPE_CHECKING:
     from amem.launch.run import Prepared, Settings
+    from amem.memory.session import Memory, Session
+    from amem.model.label import Label
 
 
 class Composition:
@@ -31,6 +31,7 @@ class Composition:
 
         from amem.egress import server
         from amem.egress.meter import Meter
+        from amem.memory.session import open_memory
         from amem.server.app import McpApp, add_routes
 
         found, root = self._ready.plan, self._settings.root
@@ -67,10 +68,10 @@ class Composition:
 
     def settle(self) -> Filed:
         """File what the hooks left, in the session's name. Call it when the server's thread has ended."""
-        from amem.launch.outbox import waiting
-
         if not waiting(self._ready.home):
             return Filed()
+        from amem.memory.session import open_memory
+
         memory = open_memory(self._settings.root, self._settings.grants)
         try:
             if self.session is None:
@@ -79,12 +80,13 @@ class Composition:
         finally:
             memory.close()
 
-    def _open(self, memory: Memory) -> Session:
+    def _open(self, memory: "Memory") -> "Session":
         from amem.egress import meter
+        from amem.memory.session import agent_session
 
         found, root = self._ready.plan, self._settings.root
 
-        def persist(label: Label) -> None:
+        def persist(label: "Label") -> None:
             meter.raise_label(root, self._ready.id, label)
 
         return agent_session(

@@ -4,13 +4,13 @@ A note from before a compaction is always filed: what it says is no longer in th
 end is the handoff of last resort, and filed only when the session left none of its own.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from amem.memory.handoff import handoff
-from amem.memory.outcomes import Held, Refused, Written
-from amem.memory.session import Memory, Session
 from amem.sandbox.reader import Refused as Unread
 from amem.sandbox.reader import names, read_file
+
+if TYPE_CHECKING:
+    from amem.memory.session import Memory, Session
 
 FOLDER = ".amem/outbox"
 MAX_NOTES = 50
@@ -31,8 +31,11 @@ def waiting(home: str) -> bool:
     return bool(_in_order(names(home, FOLDER)))
 
 
-def file_notes(memory: Memory, session: Session, home: str) -> Filed:
+def file_notes(memory: "Memory", session: "Session", home: str) -> Filed:
     """File the notes below `home` as handoffs that a hook left. Never raises for what a note holds."""
+    from amem.memory.handoff import handoff
+    from amem.memory.outcomes import Held, Refused, Written
+
     handoffs: list[str] = []
     held: list[str] = []
     problems: list[str] = []
