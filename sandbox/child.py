@@ -37,7 +37,18 @@ class Stage:
             self.link.close()
             os.close(self.life)
             self.life = -1
-            os.waitpid(self.pid, 0)
+            self._reap()
+
+    def _reap(self) -> None:
+        """Collect the stage; give up after a while, should a mount of its plan hang in the kernel."""
+        import select
+
+        pidfd = os.pidfd_open(self.pid)
+        try:
+            if select.select([pidfd], [], [], 5.0)[0]:
+                os.waitpid(self.pid, 0)
+        finally:
+            os.close(pidfd)
 
 
 def fork_stage(before: Callable[[], None] | None = None) -> Stage:

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import termios
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,9 @@ from amem.sandbox.spec import SandboxSpec
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """What the launcher receives and the harness gets."""
+
+GRACE_S = 3.0
+"""What a harness gets to end by itself when its time is up."""
 
 _TERMINAL_POLL_S = 0.3  # bash sends no SIGCONT on `fg` of a job that runs in the background
 _MESSAGE_LIMIT = 1 << 20
@@ -41,6 +45,8 @@ def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: fl
         running._await_start(time.monotonic() + timeout_s)
     except BaseException as error:
         running.kill()
+        if running.listener_fd >= 0:
+            os.close(running.listener_fd)
         if isinstance(error, BrokenPipeError | ConnectionResetError):
             raise SandboxError("stage", "the stage process is gone") from error
         raise
@@ -70,6 +76,8 @@ class Running:
         self._started = False
         self._linked = True
         self._harness_stopped = False
+        self._waiting = False
+        self._lock = threading.Lock()  # guards the descriptors against a kill from another thread
 
     # Messages of PID 1
 
@@ -139,20 +147,29 @@ class Running:
                 raise
 
     def kill(self) -> None:
-        """End everything inside, now; returns when nothing of it is left. Safe to call twice, and after `wait`."""
+        """End everything inside, now. Safe to call twice, and after `wait`.
+
+        Returns when nothing of it is left; from another thread while `wait` runs, it only strikes, and `wait` sees to the rest.
+        """
+        with self._lock:
+            self._strike()
+            if self._waiting:
+                return
+            if self.exit_code is None:
+                self.exit_code = 137
+            self._link.close()
+            self._linked = False
+            self._stage.close()
+            for fd in (self._pidfd, self.stdout_fd, self.stderr_fd):
+                if fd is not None and fd >= 0:
+                    os.close(fd)
+            self._pidfd = -1
+            self.stdout_fd = self.stderr_fd = None
+
+    def _strike(self) -> None:
         if self._pidfd >= 0:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        self._link.close()
-        self._linked = False
-        if self.exit_code is None:
-            self.exit_code = 137
-        self._stage.close()
-        for name in ("_pidfd", "stdout_fd", "stderr_fd"):
-            fd = getattr(self, name)
-            if fd is not None and fd >= 0:
-                os.close(fd)
-            setattr(self, name, -1 if name == "_pidfd" else None)
 
     # Waiting
 
@@ -161,16 +178,26 @@ class Running:
 
         Returns its exit code, 128+n after a signal, 126 or 127 when it could not be started, 137 when the sandbox was killed.
         Call it from the main thread: signals the launcher receives meanwhile are passed on. With `on_output` (headless) each piece of
-        output is handed over as (1 or 2, bytes) until both pipes end. `timeout_s` bounds the session; past it everything is killed and
-        124 is returned.
+        output is handed over as (1 or 2, bytes) until both pipes end. `timeout_s` bounds the session: past it the harness gets SIGTERM and
+        three seconds, then everything is killed; 124 is returned.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with _wakeup() as wake, _terminal(self._interactive) as terminal:
-            self._loop(wake, terminal, on_output, deadline)
-        late = self.exit_code is None and deadline is not None and time.monotonic() >= deadline
-        self._finish(on_output, late)
-        assert self.exit_code is not None
-        return 124 if late else self.exit_code
+        late = False
+        self._waiting = True
+        try:
+            with _wakeup() as wake, _terminal(self._interactive) as terminal:
+                self._loop(wake, terminal, on_output, deadline)
+                late = self.exit_code is None and self._linked
+                if late:
+                    self._order(signal.SIGTERM)
+                    self._loop(wake, terminal, on_output, time.monotonic() + GRACE_S)
+            if self.exit_code is None:
+                self._strike()
+            self._drain(on_output)
+        finally:
+            self._waiting = False
+            self._end(on_output is None)
+        return 124 if late else self.exit_code if self.exit_code is not None else 137
 
     def _loop(
         self, wake: socket.socket, terminal: "_Terminal | None", on_output: Callable[[int, bytes], None] | None, deadline: float | None
@@ -215,24 +242,21 @@ class Running:
             return {}
         return {fd: stream for fd, stream in ((self.stdout_fd, 1), (self.stderr_fd, 2)) if fd is not None}
 
-    def _finish(self, on_output: Callable[[int, bytes], None] | None, late: bool) -> None:
+    def _drain(self, on_output: Callable[[int, bytes], None] | None) -> None:
         """PID 1 ends with the harness and the kernel ends the rest with PID 1; what they wrote is still in the pipes."""
-        if late and self._pidfd >= 0:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        if self._pidfd >= 0:
-            select.select([self._pidfd], [], [])
-        pipes = self._pipes(on_output)
-        for fd, stream in pipes.items():
+        select.select([self._pidfd], [], [])
+        for fd, stream in self._pipes(on_output).items():
             while _pass(fd, stream, on_output):
                 pass
-        keep = () if on_output is not None else tuple(fd for fd in (self.stdout_fd, self.stderr_fd) if fd is not None)
-        if keep:
-            # Nobody drained them here: they stay the caller's, to read to the end.
-            saved, self.stdout_fd, self.stderr_fd = (self.stdout_fd, self.stderr_fd), None, None
-            self.kill()
-            self.stdout_fd, self.stderr_fd = saved
-        else:
-            self.kill()
+
+    def _end(self, keep_output: bool) -> None:
+        """Close everything; output that nobody drained here stays the caller's to read to the end."""
+        kept = (self.stdout_fd, self.stderr_fd)
+        if keep_output:
+            self.stdout_fd = self.stderr_fd = None
+        self.kill()
+        if keep_output:
+            self.stdout_fd, self.stderr_fd = kept
 
 
 def _pass(fd: int, stream: int, on_output: Callable[[int, bytes], None] | None) -> bool:
@@ -256,10 +280,18 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def _wakeup() -> Iterator[socket.socket]:
-    """Signals as bytes on a socket, each caught one with a handler of ours that does nothing else; all as before at the end."""
+    """Signals as bytes on a socket, each caught one with a handler of ours that does nothing else; all as before at the end.
+
+    Python gives signals to the main thread only; elsewhere the socket stays silent.
+    """
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
+    if threading.current_thread() is not threading.main_thread():
+        yield ours
+        ours.close()
+        theirs.close()
+        return
     before = {number: signal.signal(number, _noted) for number in (*PASSED_ON, signal.SIGCONT)}
     fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     try:

@@ -1,0 +1,71 @@
+"""A launcher with nothing but a sandbox: `python driver.py JSON`. Standard library and amem.sandbox only; run as any user.
+
+The result is one JSON line on descriptor `report` (default 2): exit code, output, error. `do` names a way of waiting.
+"""
+
+import json
+import os
+import sys
+import threading
+
+from amem.sandbox.child import fork_stage
+
+asked = json.loads(sys.argv[1])
+stages = []
+
+
+def fork() -> None:
+    stages.append(fork_stage())
+
+
+if asked.get("fork_in_thread"):
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+else:
+    fork()
+
+from amem.errors import SandboxError  # noqa: E402
+from amem.sandbox import host, spec  # noqa: E402
+from amem.sandbox.plan import plan  # noqa: E402
+
+stage = stages[0]
+fields = asked.get("spec", {})
+binds = [spec.Bind(*bind) for bind in fields.pop("binds", [])]
+binds += spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix)
+env = spec.base_env(os.environ, "/home/agent", "agent") | fields.pop("env", {})
+limits = spec.Limits(**fields.pop("limits", {}))
+for name in ("argv", "protect", "hidden"):
+    if name in fields:
+        fields[name] = tuple(fields[name])
+if fields.get("git"):
+    fields["git"] = spec.Identity(*fields["git"])
+fields["argv"] = tuple(sys.executable if part == "{python}" else part for part in fields["argv"])
+asked_spec = spec.SandboxSpec(
+    **{"cwd": fields["workdir"], "port": 7431, **fields}, env=tuple(env.items()), binds=tuple(binds), limits=limits
+)
+output = {1: bytearray(), 2: bytearray()}
+result: dict[str, object] = {}
+
+
+def keep(stream: int, data: bytes) -> None:
+    output[stream] += data
+    if asked.get("echo"):
+        os.write(1, data)
+
+
+try:
+    facts = host.facts(asked_spec)
+    if asked.get("no_idmap"):
+        facts = facts._replace(idmap_owners=None)
+    running = stage.start(asked_spec, plan(asked_spec, facts, frozenset(asked.get("without", ()))), **asked.get("start", {}))
+    result |= {"pid": running.pid, "warnings": running.warnings, "idmap": facts.idmap_owners is not None}
+    if asked.get("announce"):
+        os.write(1, f"started {running.pid} {stage.pid}\n".encode())
+    result["code"] = running.wait(None if asked_spec.interactive else keep, asked.get("timeout_s"))
+    result["exec_errno"] = running.exec_errno
+except SandboxError as error:
+    result |= {"error": error.message, "step": error.step, "hint": error.hint}
+result |= {"out": output[1].decode(errors="replace"), "err": output[2].decode(errors="replace")}
+with open(asked.get("report", 2), "w", closefd=False) as report:
+    print(json.dumps(result), file=report)

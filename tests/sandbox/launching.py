@@ -1,0 +1,144 @@
+"""Start real sandboxes from tests, as root and as an ordinary user.
+
+The checkout and the interpreter of the tests may be unreadable for an ordinary user, so the sandbox package is copied to a folder
+everybody may read and run by an interpreter everybody may run.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = Path(__file__).with_name("driver.py")
+ORDINARY_ID = 61_234
+"""A user id that no account here has; needs no entry anywhere."""
+
+CAUSES = ("user namespaces", "AppArmor", "masks parts of /proc", "limit of namespaces")
+"""Words of the doctor's reasons for a machine where no sandbox can be; a failure without one of them is ours."""
+
+
+class Place(NamedTuple):
+    """Who launches, from where: a work tree, a home, and the copy of the code."""
+
+    who: str
+    base: Path
+    python: str
+    code: Path
+
+    @property
+    def work(self) -> Path:
+        return self.base / "work"
+
+    @property
+    def home(self) -> Path:
+        return self.base / "home"
+
+    def ids(self) -> dict[str, Any]:
+        if self.who == "user" and os.geteuid() == 0:
+            return {"user": ORDINARY_ID, "group": ORDINARY_ID, "extra_groups": []}
+        return {}
+
+    def own(self) -> None:
+        """Give everything below the base to whoever launches."""
+        if self.ids():
+            subprocess.run(["chown", "-Rh", f"{ORDINARY_ID}:{ORDINARY_ID}", self.base], check=True)
+
+    def command(self, asked: dict[str, Any]) -> list[str]:
+        spec = {"workdir": str(self.work), "home": str(self.home), **asked.get("spec", {})}
+        return [self.python, "-B", str(self.code / "driver.py"), json.dumps({**asked, "spec": spec})]
+
+    def env(self) -> dict[str, str]:
+        return {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(self.code), "LANG": "C.UTF-8", "TERM": "xterm", "SECRET_KEY": "planted-secret"}
+
+    def launch(self, *argv: str, pass_fds: tuple[int, ...] = (), **asked: Any) -> dict[str, Any]:
+        """Run a program in a sandbox to its end; the driver's report."""
+        spec = {"argv": list(argv), **asked.pop("spec", {})}
+        done = subprocess.run(
+            self.command({**asked, "spec": spec}),
+            **self.ids(),
+            env=self.env(),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            pass_fds=pass_fds,
+        )
+        lines = done.stderr.decode().splitlines()
+        assert lines and lines[-1].startswith("{"), f"driver: {done.stderr.decode()}"
+        report: dict[str, Any] = json.loads(lines[-1])
+        return report
+
+
+@contextmanager
+def place(who: str) -> Iterator[Place]:
+    """A fresh place for `user` or `root`; skips with the reason when that cannot be here."""
+    reason = unavailable(who)
+    if reason:
+        pytest.skip(reason)
+    with _made(who) as made:
+        yield made
+
+
+@cache
+def unavailable(who: str) -> str:
+    """Why no sandbox can be made here, in the doctor's words; empty when one can."""
+    if who == "root" and os.geteuid() != 0:
+        return "not run by root"
+    if not _python(who):
+        return "no Python 3.11 or later here that an ordinary user may run"
+    with _made(who) as made:
+        report = made.launch("true")
+    message = str(report.get("error", ""))
+    if message and not any(words in message for words in CAUSES):
+        raise AssertionError(f"a sandbox cannot be made here, and not for a known cause: {message}")
+    return message
+
+
+@contextmanager
+def _made(who: str) -> Iterator[Place]:
+    base = Path(tempfile.mkdtemp(prefix="amem-test-", dir="/tmp"))
+    try:
+        base.chmod(0o755)
+        made = Place(who, base, _python(who), base / "code")
+        copy_code(made.code)
+        made.work.mkdir(mode=0o755)
+        made.home.mkdir(mode=0o700)
+        made.own()
+        yield made
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def copy_code(target: Path) -> None:
+    """The part of amem a launch needs, and the driver."""
+    shutil.copytree(ROOT / "sandbox", target / "amem" / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("__init__.py", "errors.py"):
+        shutil.copy(ROOT / "amem" / name, target / "amem" / name)
+    shutil.copy(DRIVER, target / "driver.py")
+    for path in (target, *target.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@cache
+def _python(who: str) -> str:
+    """An interpreter that `who` may run; the tests' own if possible."""
+    ids = {"user": ORDINARY_ID, "group": ORDINARY_ID, "extra_groups": []} if who == "user" and os.geteuid() == 0 else {}
+    for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        try:
+            check = "import sys; sys.exit(sys.version_info < (3, 11))"
+            if subprocess.run([candidate, "-c", check], **ids, capture_output=True, cwd="/", timeout=20).returncode == 0:  # type: ignore[call-overload]
+                return candidate
+        except OSError:
+            continue
+    return ""

@@ -1,0 +1,180 @@
+"""Headless launches: codes, signals, output, and that nothing is left."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sandbox.launching import Place
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("exit 255", 255),
+        ("kill -TERM $$", 143),
+        ("kill -HUP $$", 129),
+        ("kill -SEGV $$", 139),
+        ("kill -KILL $$", 137),
+    ],
+)
+def test_exit_code_is_the_harness_own(here: Place, script: str, code: int) -> None:
+    assert here.launch("/bin/sh", "-c", script)["code"] == code
+
+
+def test_program_that_is_missing_is_127(here: Place) -> None:
+    report = here.launch("no-such-program")
+    assert (report["code"], report["exec_errno"]) == (127, 2)
+
+
+def test_program_that_cannot_run_is_126(here: Place) -> None:
+    assert here.launch("/etc/passwd")["code"] == 126
+
+
+def test_background_processes_end_with_the_harness_and_output_is_whole(here: Place) -> None:
+    report = here.launch("sh", "-c", "(trap '' TERM HUP; exec setsid sleep 1000) & seq 1 200000; echo err >&2; exit 3")
+    assert report["code"] == 3
+    assert report["out"].splitlines()[-1] == "200000"
+    assert len(report["out"].splitlines()) == 200000
+    assert report["err"] == "err\n"
+
+
+def test_input_is_empty(here: Place) -> None:
+    assert here.launch("sh", "-c", "cat; echo done")["out"] == "done\n"
+
+
+def test_harness_starts_with_default_signals_and_no_extra_descriptors(here: Place) -> None:
+    report = here.launch("sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status; ls -l /proc/self/fd | grep -c ' [0-9]* ->'")
+    lines = report["out"].split()
+    c_library = 0x180000000  # glibc's posix_spawn leaves its own 32 and 33 ignored
+    assert [int(lines[at], 16) & ~c_library for at in (1, 3)] == [0, 0]
+    assert int(lines[4]) == 4  # ls itself reads the folder
+
+
+def test_time_limit_ends_a_harness_that_ignores_term(here: Place) -> None:
+    report = here.launch("sh", "-c", "trap '' TERM; echo up; while :; do sleep 100; done", timeout_s=0.3)
+    assert report["code"] == 124
+    assert report["out"] == "up\n"
+
+
+def test_time_limit_lets_a_harness_end_by_itself(here: Place) -> None:
+    report = here.launch("sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", timeout_s=0.3)
+    assert (report["code"], report["out"]) == (124, "up\nbye\n")
+
+
+class Background:
+    """A driver that runs while a test acts on it."""
+
+    def __init__(self, here: Place, *argv: str, **asked: Any) -> None:
+        asked = {"announce": True, "echo": True, **asked, "spec": {"argv": list(argv), **asked.get("spec", {})}}
+        self.process = subprocess.Popen(
+            here.command(asked),
+            **here.ids(),
+            env=here.env(),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stdout is not None
+        self.seen = b""
+        first = self.until(b"\n").split()
+        self.init, self.stage = int(first[1]), int(first[2])
+
+    def until(self, mark: bytes) -> bytes:
+        assert self.process.stdout is not None
+        while mark not in self.seen:
+            assert select.select([self.process.stdout], [], [], 20)[0], f"nothing more than {self.seen!r}"
+            data = os.read(self.process.stdout.fileno(), 4096)
+            assert data, f"ended after {self.seen!r}: {self.process.stderr and self.process.stderr.read()!r}"
+            self.seen += data
+        before, _, self.seen = self.seen.partition(mark)
+        return before
+
+    def report(self) -> dict[str, Any]:
+        _, err = self.process.communicate(timeout=20)
+        result: dict[str, Any] = json.loads(err.decode().splitlines()[-1])
+        return result
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 9), (signal.SIGHUP, 10), (signal.SIGINT, 11), (signal.SIGUSR1, 12)])
+def test_signals_of_the_launcher_reach_the_harness(here: Place, number: int, code: int) -> None:
+    traps = "trap 'exit 9' TERM; trap 'exit 10' HUP; trap 'exit 11' INT; trap 'exit 12' USR1; echo ready; while :; do sleep 0.02; done"
+    running = Background(here, "sh", "-c", traps)
+    running.until(b"ready\n")
+    running.process.send_signal(number)
+    assert running.report()["code"] == code
+
+
+def test_signal_without_a_trap_is_128_and_its_number(here: Place) -> None:
+    running = Background(here, "sh", "-c", "echo ready; exec sleep 1000")
+    running.until(b"ready\n")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.report()["code"] == 143
+
+
+def _gone(pids: list[int]) -> bool:
+    """Wait for processes to end, without polling where the kernel can tell."""
+    deadline = time.monotonic() + 5
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        ended = bool(select.select([fd], [], [], max(0.0, deadline - time.monotonic()))[0])
+        os.close(fd)
+        if not ended:
+            return False
+    return True
+
+
+def processes_of(init: int) -> list[int]:
+    """PID 1 of a sandbox and everything in its pid namespace, by host pids."""
+    namespace = os.readlink(f"/proc/{init}/ns/pid") if os.geteuid() == 0 else ""
+    found = [init]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if namespace and os.readlink(folder / "ns/pid") == namespace:
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_kill_of_the_launcher_leaves_nothing(here: Place) -> None:
+    script = "(trap '' TERM HUP INT; exec setsid sleep 1000) & (setsid setsid sleep 1001 &) ; trap '' TERM HUP; echo ready; sleep 1002"
+    running = Background(here, "sh", "-c", script)
+    running.until(b"ready\n")
+    inside = processes_of(running.init)
+    if os.geteuid() == 0:
+        assert len(set(inside)) >= 4  # PID 1, sh, and at least two sleepers
+    running.process.kill()
+    running.process.communicate()
+    assert _gone([*inside, running.stage])
+
+
+def test_kill_of_the_stage_ends_the_sandbox(here: Place) -> None:
+    running = Background(here, "sh", "-c", "echo ready; sleep 1000")
+    running.until(b"ready\n")
+    os.kill(running.stage, signal.SIGKILL)
+    assert running.report()["code"] == 137
+    assert _gone([running.init])
+
+
+def test_sandbox_forked_from_a_thread_that_ends_lives(here: Place) -> None:
+    assert here.launch("sh", "-c", "sleep 0.1; echo alive", fork_in_thread=True)["out"] == "alive\n"
+
+
+def test_two_launches_on_one_tree(here: Place) -> None:
+    first = Background(here, "sh", "-c", "echo one > one; echo ready; while [ ! -e two ]; do sleep 0.02; done; cat two")
+    first.until(b"ready\n")
+    assert here.launch("sh", "-c", "cat one; echo two > two")["out"] == "one\n"
+    assert first.report()["out"] == "ready\ntwo\n"
