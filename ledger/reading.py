@@ -1,0 +1,161 @@
+"""What can be asked of the ledger, and the replay that repairs its projection.
+
+Every question names its domain: nothing of another one is read, counted or ordered by.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from amem.ledger import events as ev
+from amem.ledger.projection import replay
+from amem.ledger.store import Filter, Page, Reindexed, Stats
+from amem.ledger.task import HUMAN, OPEN, Status, Task, known
+from amem.ledger.work import Tx, event, listed, needs, not_found, row
+from amem.model.ids import domain_of
+
+T = TypeVar("T")
+
+
+class Reading(ABC):
+    """The questions of `store.Ledger` over snapshots that a database makes."""
+
+    @abstractmethod
+    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+        """Answer from one snapshot; of a domain that has no place yet nothing is found."""
+
+    @abstractmethod
+    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
+        """Run `act` in one transaction that nobody else writes beside."""
+
+    def show(self, task: str) -> Task:
+        """See `store.Ledger`."""
+        found = self.tasks([task])
+        if not found:
+            raise not_found(task)
+        return found[task]
+
+    def tasks(self, ids: Sequence[str]) -> dict[str, Task]:
+        """See `store.Ledger`."""
+        by_domain: dict[str, list[str]] = defaultdict(list)
+        for one in ids:
+            by_domain[domain_of(known(one))].append(one)
+        found: dict[str, Task] = {}
+        for domain, some in by_domain.items():
+            found.update(self._read(domain, partial(_some, some)))
+        return found
+
+    def list(self, filter: Filter) -> Page:
+        """See `store.Ledger`."""
+        where, values = _where(filter)
+        last = f" limit {filter.offset + filter.limit}" if filter.limit else ""
+
+        def ask(tx: Tx) -> tuple[tuple[Task, ...], int]:
+            mine = {**values, "domain": tx.domain}
+            total = int(tx.select(f"select count(*) from @task t where {where}", mine)[0][0])
+            found = tx.select(f"select @columns from @task t where {where} order by t.rank desc, t.seq{last}", mine)
+            return listed(found), total
+
+        parts = [self._read(domain, ask) for domain in filter.domains]
+        tasks = [task for part, _ in parts for task in part]
+        if len(parts) > 1:
+            tasks.sort(key=lambda task: (-task.rank, task.created_ms))
+        end = filter.offset + filter.limit if filter.limit else None
+        return Page(tuple(tasks[filter.offset : end]), sum(total for _, total in parts))
+
+    def tree(self, task: str) -> tuple[Task, ...]:
+        """See `store.Ledger`."""
+        found = self._read(domain_of(known(task)), lambda tx: listed(tx.rows("tree", {"id": task})))
+        if not found:
+            raise not_found(task)
+        return found
+
+    def events(self, task: str) -> tuple[ev.Event, ...]:
+        """See `store.Ledger`."""
+        found = self._read(domain_of(known(task)), lambda tx: tuple(event(one[1:]) for one in tx.rows("events_of", {"id": task})))
+        if not found:
+            raise not_found(task)
+        return found
+
+    def stats(self, domain: str, *, since_ms: int = 0) -> Stats:
+        """See `store.Ledger`."""
+        values = {"domain": domain, "since": since_ms}
+
+        def ask(tx: Tx) -> Stats:
+            by_status: Counter[str] = Counter()
+            by_family: dict[str, Counter[str]] = defaultdict(Counter)
+            invalidated: Counter[str] = Counter()
+            for family, status, reason, count in tx.rows("tally", values):
+                by_status[status] += count
+                by_family[family][status] += count
+                if status == Status.INVALIDATED.value:
+                    invalidated[reason or "no reason given"] += count
+            wanted: set[str] = set()
+            carried: set[str] = {HUMAN}
+            for requires, waits, done in tx.rows("carried", values):
+                wanted.update(requires.split() if waits else ())
+                carried.update(requires.split() if done else ())
+            inflation = {creator: count for creator, count in tx.rows("inflated", values)}
+            return Stats(by_status, by_family, invalidated, tuple(sorted(wanted - carried)), inflation)
+
+        return self._read(domain, ask)
+
+    def text(self, domain: str, digest: str | None) -> str | None:
+        """See `store.Ledger`."""
+        if digest is None:
+            return None
+        found = self._read(domain, lambda tx: tx.rows("read_text", {"digest": digest}))
+        return str(found[0][0]) if found else None
+
+    def reindex(self, domain: str, *, check: bool = False) -> Reindexed:
+        """See `store.Ledger`."""
+
+        def act(tx: Tx) -> Reindexed:
+            state = replay(event(one) for one in tx.rows("all_events", {"domain": domain}))
+            there = {task.id: task for task in listed(tx.rows("all_tasks", {"domain": domain}))}
+            edges: dict[str, set[str]] = defaultdict(set)
+            for one, need in tx.rows("all_needs", {"domain": domain}):
+                edges[one].add(need)
+            differing = [one for one, task in state.tasks.items() if there.get(one) != task or edges[one] != {*task.depends_on}]
+            extra = sorted(there.keys() - state.tasks.keys())
+            if not check:
+                seqs: dict[str, int] = {one: seq for one, seq in tx.rows("firsts", {"domain": domain})}
+                for one in [*differing, *extra]:
+                    tx.run("forget", {"id": one})
+                for one in differing:
+                    tx.insert({**row(state.tasks[one]), "seq": seqs[one], "domain": domain})
+                    needs(tx, state.tasks[one], fresh=False)
+            return Reindexed(len(state.tasks), tuple([*differing, *extra]))
+
+        return self._exclusively(domain, act)
+
+
+def _some(ids: Sequence[str], tx: Tx) -> dict[str, Task]:
+    return {task.id: task for task in listed(tx.select("select @columns from @task t where t.id @any(ids)", {"ids": ids}))}
+
+
+def _where(filter: Filter) -> tuple[str, dict[str, Any]]:
+    """The condition of a listing, from fixed parts, and its values."""
+    parts, values = ["@mine"], {}
+    if all(status.open for status in filter.statuses):
+        parts.append("t.open = 1")
+    if {*filter.statuses} != {*OPEN} and {*filter.statuses} != {*Status}:
+        parts.append("t.status @any(statuses)")
+        values["statuses"] = [status.value for status in filter.statuses]
+    for name, condition in _CONDITIONS.items():
+        value = getattr(filter, name)
+        if value is not None:
+            parts.append(condition)
+            values[name] = value
+    return " and ".join(parts), values
+
+
+_CONDITIONS = {
+    "requires": "replace(' ' || t.requires || ' ', ' ' || :requires || ' ', '') <> ' ' || t.requires || ' '",
+    "origin": "substr(t.origin, 1, length(:origin)) = :origin",
+    "parent": "t.parent = :parent",
+    "session": "t.session = :session",
+    "since_ms": "t.created_ms >= :since_ms",
+}

@@ -1,0 +1,55 @@
+"""How a task lies in a row: the same columns in both databases, what is seldom asked for in one column of JSON.
+
+Pure. Words are kept as one string with spaces, so that a statement can append one or compare all of them at once.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from amem.ledger.task import OPEN, Status, Task
+
+_NAMES = tuple(item.name for item in fields(Task))
+COLUMNS = (*_NAMES[: _NAMES.index("depends_on")], "rest")
+"""The columns of a task, in the order of `Task`'s fields; `rest` holds the fields after them."""
+_REST = {item.name: item.default for item in fields(Task)[len(COLUMNS) - 1 :]}
+_STATUS = {status.value: status for status in Status}
+_WORDS = ("requires", "handoffs")
+_STATUS_AT, _REQUIRES_AT, _HANDOFFS_AT = (COLUMNS.index(name) for name in ("status", "requires", "handoffs"))
+
+
+def task(row: Sequence[Any]) -> Task:
+    """The task of a row whose first columns are `COLUMNS`."""
+    values = list(row[: len(COLUMNS)])
+    rest = json.loads(values.pop())
+    values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
+    values[_REQUIRES_AT] = tuple(values[_REQUIRES_AT].split())
+    values[_HANDOFFS_AT] = tuple(values[_HANDOFFS_AT].split())
+    for name, default in _REST.items():
+        value = rest.get(name, default)
+        values.append(tuple(value) if isinstance(value, list) else value)
+    return Task(*values)
+
+
+def columns(one: Task) -> dict[str, Any]:
+    """The columns of a task by name, and `open`, which follows from its status."""
+    found = {name: getattr(one, name) for name in COLUMNS[:-1]}
+    for name in _WORDS:
+        found[name] = " ".join(found[name])
+    found["status"] = one.status.value
+    found["open"] = int(one.status in OPEN)
+    found["rest"] = _rest(one)
+    return found
+
+
+def changes(before: Task, after: Task) -> dict[str, Any]:
+    """The columns that differ, by name."""
+    old, new = columns(before), columns(after)
+    return {name: value for name, value in new.items() if old[name] != value}
+
+
+def _rest(one: Task) -> str:
+    # The two fields without a default are always written.
+    keys = {name: value for name, default in _REST.items() if (value := getattr(one, name)) != default}
+    return json.dumps(keys, ensure_ascii=False, separators=(",", ":"))

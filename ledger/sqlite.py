@@ -1,0 +1,249 @@
+"""The ledger in SQLite, for one machine.
+
+Owns `state/ledger.sqlite` and the two lock files beside it. `amem.settings.database` picks the library. Every commit is synced. Writers
+queue for the file lock rather than race for SQLite's own, which lets one worker have everything and another nothing. The
+clock is the ledger's own: milliseconds since this boot plus an offset that is fixed while anybody holds a lease, so that a
+step of the wall clock ends no lease and prolongs none.
+"""
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from amem.errors import IntegrityError, UnavailableError
+from amem.ledger import events as ev
+from amem.ledger import queries, rows
+from amem.ledger.operations import Operations
+from amem.ledger.store import Observe, Refused
+from amem.ledger.task import Task, covers
+from amem.ledger.work import Tx, Work, append
+from amem.model.ids import domain_of
+from amem.settings import database
+
+T = TypeVar("T")
+_MIGRATIONS = ("sqlite_001.sql",)
+_DRIFT_MS = 2000
+
+
+class HostClock(NamedTuple):
+    """What the machine says of the time; tests pass their own."""
+
+    boot: Callable[[], str]
+    """What tells this boot from another."""
+    up_ms: Callable[[], int]
+    """Milliseconds since then, suspended time included; no step of the wall clock touches it."""
+    wall_ms: Callable[[], int]
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux: the boot's own start, to the minute
+        return str((time.time_ns() - time.monotonic_ns()) // 60_000_000_000)
+
+
+def _up_ms() -> int:
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+
+
+HOST = HostClock(_boot, _up_ms, lambda: time.time_ns() // 1_000_000)
+
+
+class _Sqlite:
+    """`work.Tx` on the one connection."""
+
+    def __init__(self, connection: database.Connection, host: HostClock, domain: str, *, writes: bool) -> None:
+        self.domain = domain
+        self._writes = writes
+        self._connection = connection
+        self._host = host
+        self._statements = queries.sqlite()
+        self._boot = host.boot()
+
+    def now(self) -> int:
+        found = self._connection.execute(self._statements["clock"]).fetchone()
+        up_ms, wall_ms = self._host.up_ms(), self._host.wall_ms()
+        if found is not None and found[0] == self._boot:
+            now_ms: int = up_ms + found[1]
+            # Behind the wall clock, it was set from one that was wrong: put right when no lease can be cut short by it.
+            if wall_ms - now_ms <= _DRIFT_MS or self._connection.execute(self._statements["any_claimed"]).fetchone():
+                return now_ms
+        latest = self._connection.execute(self._statements["latest"]).fetchone()
+        now_ms = max(wall_ms, latest[0] if latest else 0)
+        if self._writes:
+            self._connection.execute("delete from clock")
+            self._connection.execute("insert into clock(boot, offset_ms) values (?, ?)", (self._boot, now_ms - up_ms))
+        return now_ms
+
+    def rows(self, query: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return list(self._run(self._statements[query], values))
+
+    def select(self, body: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return list(self._run(queries.lite(body), values))
+
+    def run(self, query: str, values: Mapping[str, Any]) -> None:
+        self._run(self._statements[query], values)
+
+    def insert(self, columns: Mapping[str, Any]) -> None:
+        self.run("insert", columns)
+        self.run("add_requirement", columns)
+
+    def update(self, task: str, columns: Mapping[str, Any]) -> None:
+        # The names are those of `rows.COLUMNS`, never from outside.
+        what = ", ".join(f"{name} = :{name}" for name in columns)
+        self._connection.execute(f"update task set {what} where id = :task", {**columns, "task": task})
+
+    def serialise(self) -> None:
+        """A write transaction is alone already."""
+
+    def _run(self, statement: str, values: Mapping[str, Any]) -> Any:
+        if any(type(value) is list for value in values.values()):
+            values = {name: json.dumps(value) if type(value) is list else value for name, value in values.items()}
+        return self._connection.execute(statement, values)
+
+
+class SqliteLedger(Operations):
+    """`store.Ledger` in one file.
+
+    One connection; a lock lets one thread of this process at a time use it. Not to be carried across a fork.
+    """
+
+    def __init__(self, path: Path, *, observe: Observe | None = None, host: HostClock = HOST) -> None:
+        super().__init__(observe)
+        self._path = path
+        self._host = host
+        self._guard = threading.RLock()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        os.close(os.open(path, flags, 0o600))
+        self._queue = os.open(f"{path}.queue", flags, 0o600)
+        self._turn = os.open(f"{path}.turn", flags, 0o600)
+        with self._writing():
+            # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
+            self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
+        self._migrate()
+
+    def close(self) -> None:
+        """See `store.Ledger`."""
+        with self._guard:
+            self._connection.close()
+            for lock in (self._queue, self._turn):
+                os.close(lock)
+
+    def now_ms(self) -> int:
+        """See `store.Ledger`."""
+        return self._read("", lambda tx: tx.now())
+
+    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
+        def body(tx: Tx) -> tuple[T, Work]:
+            work = Work(tx)
+            result = act(work)
+            if not isinstance(result, Refused):
+                work.flush()
+            return result, work
+
+        result, work = self._exclusively(domain, body)
+        if not isinstance(result, Refused):
+            self._seen(work.log)
+        return result
+
+    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
+        with self._guard, self._said(), self._writing():
+            self._connection.execute("begin immediate")
+            try:
+                result = act(_Sqlite(self._connection, self._host, domain, writes=True))
+                self._connection.execute("commit")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("rollback")
+                raise
+        return result
+
+    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+        with self._guard, self._said():
+            self._connection.execute("begin")
+            try:
+                return ask(_Sqlite(self._connection, self._host, domain, writes=False))
+            finally:
+                self._connection.execute("rollback")
+
+    def _at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
+        def act(tx: Tx) -> tuple[ev.Event, Task] | None:
+            return _noted(tx, tx.rows(statement, {**values, "now": tx.now()}), event)
+
+        return self._first(self._exclusively(domain_of(event.task), act))
+
+    def _take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> tuple[Task | None, bool]:
+        def act(tx: Tx) -> tuple[tuple[ev.Event, Task] | None, bool]:
+            values: dict[str, Any] = {
+                "domain": domain, "by": event.by, "session": event.session, "lease_ms": event.lease_ms, "now": tx.now(),
+            }  # fmt: skip
+            ends = tx.rows("next_ended", values)[0][0]
+            if unless_ended and ends is not None and ends <= values["now"]:
+                return None, True
+            keys = [key for (key,) in tx.rows("requirements", values) if covers(capabilities, key.split())]
+            if len(keys) == 1:
+                return _noted(tx, tx.rows("claim_first", {**values, "key": keys[0]}), event), False
+            best = tx.rows("best", {**values, "keys": keys})
+            return _noted(tx, tx.rows("claim_row", {**values, "seq": best[0][0]}) if best else (), event), False
+
+        found, ended = self._exclusively(domain, act)
+        return self._first(found), ended
+
+    def _first(self, found: tuple[ev.Event, Task] | None) -> Task | None:
+        if found is None:
+            return None
+        self._seen([found])
+        return found[1]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        # Whoever waits for its turn keeps the queue shut behind it: one that has just written cannot pass those that wait.
+        try:
+            fcntl.flock(self._queue, fcntl.LOCK_EX)
+            fcntl.flock(self._turn, fcntl.LOCK_EX)
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+            yield
+        finally:
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        try:
+            yield
+        except database.OperationalError as error:
+            raise UnavailableError(f"the ledger {self._path}: {error}", hint="amem doctor") from error
+        except database.Error as error:
+            raise IntegrityError(f"the ledger {self._path}: {error}", hint="amem reindex --ledger") from error
+
+    def _migrate(self) -> None:
+        def act(tx: Tx) -> None:
+            version = int(self._connection.execute("pragma user_version").fetchone()[0])
+            if version > len(_MIGRATIONS):
+                raise UnavailableError(f"the ledger {self._path} was written by a later amem (layout {version})", hint="amem --version")
+            for number, name in enumerate(_MIGRATIONS[version:], start=version + 1):
+                # One by one: `executescript` would end the transaction.
+                for statement in queries.text(name).split(";\n"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"pragma user_version = {number}")
+
+        if int(self._connection.execute("pragma user_version").fetchone()[0]) != len(_MIGRATIONS):
+            self._exclusively("", act)
+
+
+def _noted(tx: Tx, found: Sequence[Sequence[Any]], event: ev.Event) -> tuple[ev.Event, Task] | None:
+    """The task that a statement changed, once the event that says so is appended."""
+    if not found:
+        return None
+    task = rows.task(found[0])
+    event = replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence)
+    append(tx, event)
+    return event, task
