@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 -include local/.env
+ifneq ($(wildcard local/.virtual-key),)
+LLMAO_KEY ?= $(shell cat local/.virtual-key)
+endif
 export
 
 ROOT_FLAG = $(if $(ROOT),--root $(ROOT),$(if $(MEMORY_ROOT),--root $(MEMORY_ROOT)))

@@ -149,17 +149,16 @@ def _program(harness: Harness, asked: Asked, environment: Mapping[str, str]) -> 
         if not asked.args:
             raise UsageError("--harness command runs a program: name it after --", hint="amem launch --harness command -- python3 agent.py")
         return registry.Program(argv=asked.args[:1], roots=(), pinned=None)
-    found = registry.find(
-        harness, path=environment.get("PATH", ""), cache=harness_cache(environment), machine=os.uname().machine, resolve=_resolve
-    )
+    found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)
     return found
 
 
-def harness_cache(environment: Mapping[str, str]) -> str:
-    """The folder that `make harnesses` installs into."""
-    return os.path.join(environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "amem", "harnesses")
+def find_program(harness: Harness, environment: Mapping[str, str]) -> registry.Program | None:
+    """The harness on this machine: on PATH, else in the folder that `make harnesses` installs into."""
+    cache = os.path.join(environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "amem", "harnesses")
+    return registry.find(harness, path=environment.get("PATH", ""), cache=cache, machine=os.uname().machine, resolve=_resolve)
 
 
 def _resolve(path: str) -> str | None:

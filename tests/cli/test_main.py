@@ -1,0 +1,101 @@
+"""The command line as a whole: start-up imports, unknown commands, exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amem.cli.main import run
+from amem.cli.table import COMMANDS, overview
+
+HEAVY = {"aiohttp", "mcp", "asyncio", "pydantic", "click", "pysqlite3", "regorus", "yaml", "dataclasses"}
+
+
+def imported_by(*argv: str) -> set[str]:
+    """The top-level modules that a command line imports."""
+    code = (
+        "import sys, atexit\n"
+        "sys.argv = ['amem', *sys.argv[1:]]\n"
+        "from amem.cli import main\n"
+        "import os; os._exit = lambda code: (_ for _ in ()).throw(SystemExit(code))\n"
+        "try: main.main()\n"
+        "except SystemExit: pass\n"
+        "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], []])
+def test_version_and_overview_import_no_library(argv: list[str]) -> None:
+    assert not imported_by(*argv) & HEAVY
+
+
+def test_a_commands_help_imports_click_and_nothing_of_the_servers() -> None:
+    found = imported_by("search", "--help")
+    assert "click" in found
+    assert not found & {"aiohttp", "mcp", "asyncio", "pydantic"}
+
+
+def test_the_overview_names_every_command_and_fits_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    text = overview("0")
+    assert all(f"  {name} " in text for name in COMMANDS)
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Usage: amem" in out
+    assert "amem" in out.split("Options:")[-1], "an example is missing"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (["serach"], 2, "did you mean search?"),
+        (["list", "--tpye", "fact"], 2, "No such option"),
+        (["list", "--root"], 2, "--root needs a value"),
+        (["--root", "/nonexistent/amem", "list"], 1, "there is no root at /nonexistent/amem"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_code(argv: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(argv) == code
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert "try: amem" in captured.err
+    assert captured.out == ""
+
+
+def test_with_json_an_error_is_one_json_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--json", "serach"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err)["error"]["code"] == "usage"
+
+
+def test_an_unknown_amem_variable_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AMEM_ROT", "/x")
+    assert run(["list"]) == 2
+    assert "did you mean AMEM_ROOT" in capsys.readouterr().err
+
+
+def test_init_makes_a_root_that_passes_its_own_check_and_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "root"
+    assert run(["--root", str(root), "--json", "init", "--owner", "human:asf:you", "--domain", "dom-x"]) == 0
+    created = json.loads(capsys.readouterr().out)
+    assert created["root"] == str(root)
+    assert str(root / "grants.toml") in created["created"]
+    assert {path.stat().st_mode & 0o77 for path in [root, *root.rglob("*")]} == {0}
+    before = (root / "grants.toml").read_bytes()
+    assert run(["--root", str(root), "init", "--owner", "human:asf:else"]) == 1
+    assert (root / "grants.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize("owner", ["you", "agent:claude", "human:asf", "human:a b:c", ""])
+def test_init_refuses_an_owner_that_is_no_person(tmp_path: Path, owner: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--root", str(tmp_path / "root"), "init", "--owner", owner]) == 2
+    assert not (tmp_path / "root").exists()

@@ -1,0 +1,128 @@
+"""Every refusal of a launch, before anything starts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.errors import AmemError, ConfigError, UnavailableError, UsageError
+from amem.launch.plan import Asked, plan, tree
+from amem.model.label import Label
+from amem.settings import grants
+from amem.settings.credentials import Credentials
+from amem.settings.root import Root
+
+GRANTS = """
+owner = "human:asf:you"
+[grants.dom-me]
+[grants.dom-me.principals."agent:*"]
+read = "internal"
+write = true
+[destinations.anthropic]
+ceiling = "internal"
+[destinations.openai]
+ceiling = "public"
+[destinations.llmao]
+ceiling = "restricted"
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    path = tmp_path / "root"
+    path.mkdir()
+    (path / "grants.toml").write_text(GRANTS)
+    return Root(path)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+def planned(root: Root, work: Path, *, environment: dict[str, str] | None = None, **asked: Any) -> Any:
+    values = {"harness": "command", "auth": "key", "provider": "anthropic", "args": ("true",), "workdir": str(work)} | asked
+    environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "k", "LLMAO_KEY": "g"} | (environment or {})
+    return plan(Asked(**values), root, grants.load(root.grants), Credentials(environment, {}), environment, "dom-me")
+
+
+def test_a_launch_that_may_start(root: Root, work: Path) -> None:
+    found = planned(root, work)
+    assert (found.destination, found.ceiling, found.handling, found.label) == ("anthropic", Label.INTERNAL, Label.INTERNAL, Label.PUBLIC)
+    assert found.credential is not None and found.credential.reveal() == "k"
+    assert found.principal == "agent:command"
+
+
+def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
+    found = planned(root, work, auth="gateway", provider=None, model="m")
+    assert (found.destination, found.ceiling) == ("llmao", Label.RESTRICTED)
+    assert found.credential.reveal() == "g"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "says"),
+    [
+        ({"harness": None}, UsageError, "which harness?"),
+        ({"harness": "cluade"}, UsageError, "claude"),
+        ({"auth": "keys"}, UsageError, "keys"),
+        ({"auth": "subscription"}, UsageError, "subscription"),
+        ({"provider": "antropic"}, UsageError, "anthropic"),
+        ({"provider": "xai"}, AmemError, "xai"),
+        ({"provider": "openai"}, UnavailableError, "OPENAI_API_KEY"),
+        ({"args": ()}, UsageError, "name it after --"),
+        ({"harness": "claude", "args": (), "environment": {"PATH": "/nowhere", "XDG_CACHE_HOME": "/nowhere"}}, UnavailableError, "claude"),
+        ({"workdir": "/nonexistent/tree"}, UsageError, "there is no such directory"),
+        ({"read_only": ("/nonexistent/ro",)}, UsageError, "there is no such path"),
+    ],
+)
+def test_what_cannot_start_says_why_and_what_helps(root: Root, work: Path, asked: dict[str, Any], kind: type[AmemError], says: str) -> None:
+    with pytest.raises(kind) as caught:
+        planned(root, work, **asked)
+    assert says in f"{caught.value.message} {caught.value.hint}"
+    assert caught.value.hint or says in caught.value.message
+    assert caught.value.exit_code in (1, 2)
+
+
+def test_a_principal_without_a_grant_has_no_access(root: Root, work: Path) -> None:
+    root.grants.write_text(GRANTS.replace("agent:*", "agent:claude"))
+    with pytest.raises(ConfigError, match="no pattern covers agent:command"):
+        planned(root, work)
+
+
+def test_a_tree_that_would_open_the_root_is_refused(root: Root, tmp_path: Path) -> None:
+    environment = {"HOME": "/home/somebody"}
+    inside = root.path / "state"
+    inside.mkdir()
+    for path in (tmp_path, root.path, inside):
+        with pytest.raises(UsageError, match="the root"):
+            tree(str(path), root, environment)
+
+
+def test_a_tree_that_holds_the_home_is_refused_and_one_below_it_is_not(root: Root, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "project").mkdir(parents=True)
+    for path in (home, Path("/")):
+        with pytest.raises(UsageError):
+            tree(str(path), root, {"HOME": str(home)})
+    assert tree(str(home / "project"), root, {"HOME": str(home)}) == home / "project"
+
+
+def test_a_link_to_the_home_is_seen_through(root: Root, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home)
+    with pytest.raises(UsageError, match="holds your home"):
+        tree(str(tmp_path / "link"), root, {"HOME": str(home)})
+
+
+@pytest.mark.parametrize("path", ["/usr", "/etc", "/proc", "/dev"])
+def test_a_system_directory_is_refused(root: Root, path: str) -> None:
+    with pytest.raises(UsageError, match="read-only or hidden"):
+        tree(path, root, {"HOME": "/home/somebody"})
+
+
+def test_a_read_only_path_may_not_show_the_root(root: Root, work: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="with its keys"):
+        planned(root, work, read_only=(str(tmp_path),))
