@@ -31,6 +31,9 @@ from amem.settings import database
 
 _log = logging.getLogger(__name__)
 _DRAWS = 8
+_FINDINGS = 20
+_EXCERPT = 200
+"""What is kept beside a held write of what the scan found: enough to judge it, whatever the text was."""
 
 
 def write(memory: Memory, session: Session, draft: Draft, *, left_by: str | None = None) -> Written | Held | Refused:
@@ -170,10 +173,17 @@ def _index(memory: Memory, path: Path) -> None:
 
 
 def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Finding, ...], decision: Decision) -> Held:
-    held = quarantine.hold(memory.root, entry, findings, decision.reasons)
+    held = quarantine.hold(
+        memory.root,
+        entry,
+        [{"class": finding.cls, "excerpt": finding.excerpt[:_EXCERPT]} for finding in findings[:_FINDINGS]],
+        [{"code": reason.code, **reason.facts} for reason in decision.reasons],
+        gate=None if findings else decision.code,
+        clock=memory.clock,
+    )
     session.held.append(held)
     memory.append(_event(memory, session, entry, held=held))
-    return Held(id=held, reason=decision.sentence(), findings=findings, decision=decision.id)
+    return Held(id=held, reason=decision.sentence(), findings=findings[:_FINDINGS], decision=decision.id)
 
 
 def _event(memory: Memory, session: Session, written: Entry, *, entry: str | None = None, held: str | None = None) -> MemoryWrite:
