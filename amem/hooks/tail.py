@@ -1,0 +1,76 @@
+"""Find a session's transcript and read its last turns, within bounds."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from amem.hooks import turns
+
+MAX_FILE_BYTES = 64 << 20
+"""Turns are numbered from the start of a file; of a longer one the end is shown without numbers. Codex waits three seconds."""
+END_BYTES = 1 << 20
+MAX_TURN_CHARACTERS = 4000
+MAX_TAIL_BYTES = 56 << 10
+
+
+class Tail(NamedTuple):
+    """The end of a transcript."""
+
+    path: str
+    """Relative to the home."""
+    text: str
+    first: int
+    """The first turn shown; 0 when the turns could not be numbered."""
+    last: int
+
+
+def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
+    """The path of the transcript that an event speaks of, or None where it names none beneath the home."""
+    named = event.get("transcript_path") or event.get("transcriptPath")
+    if not isinstance(named, str) and harness in _ELSEWHERE:
+        named = _ELSEWHERE[harness](event)
+    if not isinstance(named, str):
+        return None
+    if named.startswith("~/"):
+        named = f"{home}{named[1:]}"
+    if harness == "grok":  # it names the stream of updates; the turns stand beside it
+        named = f"{os.path.dirname(named)}/chat_history.jsonl"
+    path = os.path.realpath(named)
+    return path if path.startswith(os.path.realpath(home) + "/") and os.path.isfile(path) else None
+
+
+def read(harness: str, path: str, home: str) -> Tail:
+    """The last turns of a transcript. Raises OSError."""
+    relative = os.path.relpath(path, os.path.realpath(home))
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        numbered = size <= MAX_FILE_BYTES
+        if not numbered:
+            file.seek(size - END_BYTES)
+            file.readline()
+        found = turns.read(harness, file)
+    shown, room = [], MAX_TAIL_BYTES
+    for turn in reversed(found):
+        text = _short(turns.render(turn))
+        room -= len(text.encode()) + 2
+        if room < 0:
+            break
+        shown.append(text if numbered else text.partition(" ")[2])
+    last = found[-1].n if numbered and shown else 0
+    return Tail(relative, "\n\n".join(reversed(shown)), last and last - len(shown) + 1, last)
+
+
+def _short(text: str) -> str:
+    half = MAX_TURN_CHARACTERS // 2
+    return text if len(text) <= MAX_TURN_CHARACTERS else f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
+def _copilot(event: Mapping[str, Any]) -> str | None:
+    session = event.get("sessionId")
+    if not isinstance(session, str) or "/" in session or session in ("", ".", ".."):
+        return None
+    return f"~/.copilot/session-state/{session}/events.jsonl"
+
+
+_ELSEWHERE: dict[str, Callable[[Mapping[str, Any]], str | None]] = {"copilot": _copilot}
+"""Harnesses whose events may name no transcript: Copilot's `sessionEnd` gives the session's id alone (1.0.102, 2026-11)."""
