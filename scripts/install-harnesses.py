@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Install the pinned harness programs, and the Node that their installers need, from npm.
 
-    scripts/install-harnesses.py [--harness claude,codex]       (default: $HARNESS, else all of harnesses/pins.toml)
+    scripts/install-harnesses.py [claude codex …]       (default: $HARNESS, else all of harnesses/pins.toml)
 
 Each goes into ${XDG_CACHE_HOME:-~/.cache}/amem/harnesses/<name>-<version>/ and is there whole or not at all: it is built
 beside, checked (the archive's digest, then the program's own --version), and renamed. What is there is left alone, so a
@@ -48,8 +48,8 @@ def program(folder: Path, pin: dict[str, Any]) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--harness", default=os.environ.get("HARNESS", ""), help="names with commas between; default all")
-    wanted = parser.parse_args().harness.replace(",", " ").split()
+    parser.add_argument("names", nargs="*", default=[os.environ.get("HARNESS", "")], help="with spaces or commas between; default all")
+    wanted = " ".join(parser.parse_args().names).replace(",", " ").split()
     pins = tomllib.loads(PINS.read_text())
     unknown = [name for name in wanted if name not in pins]
     if unknown:
