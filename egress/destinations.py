@@ -140,7 +140,7 @@ DESTINATIONS: Mapping[str, Destination] = {
                 Dialect.CHAT: Wire(BEARER, shaping=_SHORT),
                 Dialect.GEMINI: Wire(BEARER, shaping=("fold_function_response", *_SHORT)),
             },
-            key_env="LLMAO_API_KEY",
+            key_env="LLMAO_KEY",
         ),
         Destination(
             name="demo",

@@ -18,6 +18,8 @@ from aiohttp.typedefs import Handler
 
 from amem.egress import encodings, flow, replies, routes
 from amem.egress.flow import Call, Headers, Kind, Malformed, Target
+from amem.egress.listener import Serving as Serving
+from amem.egress.listener import serve as serve
 from amem.egress.meter import CallRow, Meter, response_id_class
 from amem.egress.replies import Reply
 from amem.egress.routes import Route
