@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from amem.model.ids import is_id
@@ -49,50 +49,53 @@ class Tool(NamedTuple):
 class Shape(NamedTuple):
     """How one harness's event is laid out, and in which shape it takes a denial."""
 
-    tool: str
-    input: str
     tools: Mapping[str, Tool]
-    own: re.Pattern[str]
-    """Names of amem's own tools, which answer for themselves."""
-    deny_json: bool
-    """Denials as the hook's JSON; else the reason on stderr and exit 2."""
+    deny: str
+    """A row of `_DENIALS`, or `stderr`: the reason on stderr and exit 2."""
 
 
-# Claude Code 2.1.332, Codex 0.171 (2026-11): events and denials as seen in their own traffic.
-SHAPES: Mapping[str, Shape] = {
-    "claude": Shape(
-        tool="tool_name",
-        input="tool_input",
-        tools={
-            "Read": Tool(("file_path",)),
-            "Grep": Tool(("path", "glob"), searches=True),
-            "Glob": Tool(("path", "pattern"), searches=True),
-            "LS": Tool(("path",), searches=True),
-            "Edit": Tool(("file_path",)),
-            "MultiEdit": Tool(("file_path",)),
-            "Write": Tool(("file_path",)),
-            "NotebookEdit": Tool(("notebook_path",)),
-            "NotebookRead": Tool(("notebook_path",)),
-            "Bash": Tool(command="command"),
-        },
-        own=re.compile(r"mcp__memory__\w+"),
-        deny_json=True,
-    ),
-    "codex": Shape(
-        tool="tool_name",
-        input="tool_input",
-        tools={
-            "Bash": Tool(command="command"),
-            "shell": Tool(command="command"),
-            "exec_command": Tool(command="cmd"),
-            "apply_patch": Tool(patch="command"),
-            "view_image": Tool(("path",)),
-        },
-        own=re.compile(r"mcp__memory__\w+"),
-        deny_json=True,
-    ),
+_NAME_KEYS = ("tool_name", "toolName")
+_INPUT_KEYS = ("tool_input", "toolInput", "toolArgs")
+_OWN = re.compile(r"(?:mcp_{1,2})?memory(?:__|_|-)[a-z0-9_]+")
+"""amem's own tools, which answer for themselves, under the names that harnesses give them."""
+
+_CLAUDE_TOOLS = {
+    "Read": Tool(("file_path",)),
+    "Grep": Tool(("path", "glob"), searches=True),
+    "Glob": Tool(("path", "pattern"), searches=True),
+    "LS": Tool(("path",), searches=True),
+    "Edit": Tool(("file_path",)),
+    "MultiEdit": Tool(("file_path",)),
+    "Write": Tool(("file_path",)),
+    "NotebookEdit": Tool(("notebook_path",)),
+    "NotebookRead": Tool(("notebook_path",)),
+    "Bash": Tool(command="command"),
 }
-_UNKNOWN = Shape(tool="tool_name", input="tool_input", tools={}, own=re.compile(r"mcp_{1,2}memory_{1,2}\w+"), deny_json=False)
+_CODEX_TOOLS = {
+    "Bash": Tool(command="command"),
+    "shell": Tool(command="command"),
+    "exec_command": Tool(command="cmd"),
+    "apply_patch": Tool(patch="command"),
+    "view_image": Tool(("path",)),
+}
+# Events and denials as seen in the harnesses' own traffic: Claude Code 2.1.332, Codex 0.171, Gemini CLI 0.61, Qwen 0.24,
+# Copilot CLI 1.0.102 (2026-11). A harness or a tool without a row is read by what its values look like.
+SHAPES: Mapping[str, Shape] = {
+    "claude": Shape(_CLAUDE_TOOLS, "claude"),
+    "codex": Shape(_CODEX_TOOLS, "claude"),
+    "qwen": Shape({}, "claude"),
+    "muse": Shape({}, "claude"),
+    "gemini": Shape({}, "decision"),
+    "agy": Shape({}, "decision"),
+    "copilot": Shape({}, "flat"),
+}
+_OTHER = Shape({}, "stderr")
+_DENIALS: Mapping[str, Callable[[str], Mapping[str, Any]]] = {
+    "claude": lambda reason: {"hookSpecificOutput": {"hookEventName": "PreToolUse", **_flat(reason)}},
+    "flat": lambda reason: _flat(reason),
+    "decision": lambda reason: {"decision": "deny", "reason": reason},
+}
+_COMMAND_KEYS = ("command", "cmd", "script")
 
 _SEARCHERS = frozenset(["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "fdfind", "ls", "tree", "locate", "du"])
 _SEPARATORS = re.compile(r"[;&|()<>`\n$={},:]+")
@@ -108,19 +111,19 @@ def answer(body: bytes, harness: str) -> Answer:
     verdict = decide(event, harness) if isinstance(event, dict) else Verdict(False, "amem: the hook's event is not a JSON object")
     if verdict.allow:
         return Answer(204)
-    if not SHAPES.get(harness, _UNKNOWN).deny_json:
+    deny = SHAPES.get(harness, _OTHER).deny
+    if deny == "stderr":
         return Answer(403, verdict.reason.encode())
-    told = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": verdict.reason}
-    return Answer(200, json.dumps({"hookSpecificOutput": told}).encode(), "application/json")
+    return Answer(200, json.dumps(_DENIALS[deny](verdict.reason)).encode(), "application/json")
 
 
 def decide(event: Mapping[str, Any], harness: str) -> Verdict:
     """Say whether the tool of this event may run."""
-    shape = SHAPES.get(harness, _UNKNOWN)
-    name, given = event.get(shape.tool), event.get(shape.input)
+    shape = SHAPES.get(harness, _OTHER)
+    name, given = _first(event, _NAME_KEYS), _first(event, _INPUT_KEYS)
     if not isinstance(name, str) or not isinstance(given, (dict, str, type(None))):
         return Verdict(False, "amem: the hook's event names no tool")
-    if shape.own.fullmatch(name):
+    if _OWN.fullmatch(name):
         return Verdict(True)
     cwd = event.get("cwd")
     cwd = cwd if isinstance(cwd, str) and cwd.startswith("/") else "/"
@@ -129,6 +132,14 @@ def decide(event: Mapping[str, Any], harness: str) -> Verdict:
         if path == PROJECTION or path.startswith(PROJECTION + "/"):
             return Verdict(False, _redirect(path, searched))
     return Verdict(True)
+
+
+def _first(event: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((event[key] for key in keys if key in event), None)
+
+
+def _flat(reason: str) -> Mapping[str, str]:
+    return {"permissionDecision": "deny", "permissionDecisionReason": reason}
 
 
 def _redirect(path: str, searched: bool) -> str:
@@ -145,9 +156,11 @@ def _reached(tool: Tool | None, given: Mapping[str, Any] | str | None, cwd: str)
     if isinstance(given, str):
         given = {"command": given} if tool is None or tool.command is None else {tool.command: given}
     values = given or {}
-    if tool is None:  # a tool nobody described: every value that is a path counts
+    if tool is None:  # a tool nobody described: every value that is a path counts, and what is called a command is one
+        for key in _COMMAND_KEYS:
+            yield from _command(values.get(key), cwd)
         for text in _texts(values):
-            if text.startswith(("/", "~", "./", "../")):
+            if text.startswith(("/", "./", "../")):
                 yield _absolute(text, cwd), False
         return
     for key in tool.paths:

@@ -13,15 +13,11 @@ from tests.memory.seed import GRANTS, OWNER, agent, lines, owner, seeded, writte
 NARROW = """
 package amem
 default decision := {"allow": false, "hold": false, "reasons": [{"code": "unknown_action"}]}
-decision := {"allow": true, "hold": false, "reasons": [], "filter": {"domains": [input.domain], "max_label": "public", "min_tier": "raw"}} if {
-	input.action == "read"
-	input.principal != data.grants.owner
-}
-decision := {"allow": true, "hold": false, "reasons": [], "filter": {"domains": [input.domain], "max_label": "restricted", "min_tier": "raw"}} if {
-	input.action == "read"
-	input.principal == data.grants.owner
-}
+decision := {"allow": true, "hold": false, "reasons": [], "filter": _filter} if input.action == "read"
 decision := {"allow": true, "hold": false, "reasons": []} if input.action == "write"
+_filter := {"domains": [input.domain], "max_label": _label, "min_tier": "raw"}
+default _label := "public"
+_label := "restricted" if input.principal == data.grants.owner
 """
 
 

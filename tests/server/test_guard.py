@@ -40,6 +40,7 @@ def event(tool: str, given: Any, cwd: str = "/r/tree") -> dict[str, Any]:
         ("codex", "apply_patch", {"command": f"*** Begin Patch\n*** Update File: {FILE}\n@@\n-a\n+b\n*** End Patch"}, "/r/tree"),
         ("codex", "view_image", {"path": "/memory/x.png"}, "/r/tree"),
         ("unheard-of", "open_it", {"deep": [{"where": FILE}]}, "/r/tree"),
+        ("gemini", "run_shell_command", {"command": "cd /memory; ls"}, "/r/tree"),
     ],
 )  # fmt: skip
 def test_tool_that_reaches_the_projection_is_denied(harness: str, tool: str, given: Any, cwd: str) -> None:
@@ -79,7 +80,25 @@ def test_read_of_an_entry_names_the_call_that_opens_it() -> None:
 )
 def test_event_that_cannot_be_read_is_denied(body: bytes) -> None:
     assert guard.answer(body, "claude").status == 200
-    assert guard.answer(body, "gemini").status == 403
+    assert guard.answer(body, "grok").status == 403
+
+
+@pytest.mark.parametrize(
+    ("harness", "keys"),
+    [
+        ("qwen", {"hookSpecificOutput"}),
+        ("gemini", {"decision", "reason"}),
+        ("copilot", {"permissionDecision", "permissionDecisionReason"}),
+    ],
+)
+def test_other_harnesses_are_denied_in_their_own_shape(harness: str, keys: set[str]) -> None:
+    raw = json.dumps({"toolName": "view", "toolArgs": {"path": FILE}, "cwd": "/r"}).encode()
+    assert set(json.loads(guard.answer(raw, harness).body)) == keys
+
+
+@pytest.mark.parametrize("name", ["mcp__memory__get", "mcp_memory_get", "memory-get", "memory_get", "memory__get"])
+def test_own_tools_answer_for_themselves(name: str) -> None:
+    assert guard.decide(event(name, {"id": FILE}), "any").allow
 
 
 def test_denial_has_the_shape_of_the_harness() -> None:
