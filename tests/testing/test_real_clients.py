@@ -1,5 +1,7 @@
 """The real harness programs take the scripted provider for a real one: no sandbox, one prompt, a shell call and two MCP calls.
 
+One program for each dialect: Claude Code (Messages), Codex (Responses), Gemini CLI (generateContent), Qwen Code (chat completions).
+
 What the clients say they used is the oracle for the provider's own sums: they parse the streams with their own code.
 """
 
@@ -23,8 +25,9 @@ SCRIPT: dict[str, Any] = {
     "reasoning": True,
     "steps": [
         {"text": "I look.", "any": [
-            {"tool": "Bash", "args": {"command": "echo made-by-$((40 + 2))", "description": "say it"}},
-            {"tool": "exec_command", "args": {"cmd": "echo made-by-$((40 + 2))"}},
+            {"tool": "Bash", "args": {"command": "printf made-by-%d 42", "description": "say it"}},
+            {"tool": "exec_command", "args": {"cmd": "printf made-by-%d 42"}},
+            {"tool": "run_shell_command", "args": {"command": "printf made-by-%d 42", "description": "say it", "is_background": False}},
         ]},
         {"tool": "memory.search", "args": {"query": "egress"}},
         {"tool": "memory.get", "args": {"id": "$results[-1].hits[0].id"}},
@@ -36,7 +39,7 @@ SEARCH_FIRST: dict[str, Any] = {
     "steps": [SCRIPT["steps"][0], {"tool": "tool_search", "args": {"query": "memory search"}}, *SCRIPT["steps"][1:]],
 }
 """gpt-5.5 is offered a tool search in place of MCP tools (Codex 0.171)."""
-CODE = "text((await tools.exec_command({cmd: 'echo made-by-$((40 + 2))'})).output)"
+CODE = "text((await tools.exec_command({cmd: 'printf made-by-%d 42'})).output)"
 FIND = "text(JSON.stringify(await tools.mcp__memory__search({query: 'egress'})))"
 CODE_MODE: dict[str, Any] = {
     "reasoning": True,
@@ -98,6 +101,41 @@ unbounded_connection_retries = false
     return run([*installed("codex"), "exec", "what leaves?", *flags], home, OPENAI_API_KEY="placeholder")
 
 
+def gemini(home: Path, provider: Running, memory: Stub, model: str) -> subprocess.CompletedProcess[str]:
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": 1},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "mcpServers": {"memory": {"httpUrl": memory.url, "trust": True}},
+    }
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    flags = ["-m", model, "--skip-trust", "--yolo", "-o", "json"]
+    return run(
+        [*installed("gemini"), "-p", "what leaves?", *flags], home, GOOGLE_GEMINI_BASE_URL=provider.url, GEMINI_API_KEY="placeholder"
+    )
+
+
+def qwen(home: Path, provider: Running, memory: Stub, model: str) -> subprocess.CompletedProcess[str]:
+    settings = {
+        "$version": 4,
+        "security": {"auth": {"selectedType": "openai"}},
+        "general": {"enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
+        "tools": {"toolSearch": {"enabled": False}},
+        "model": {"generationConfig": {"maxRetries": 0}},
+        "mcpServers": {"memory": {"httpUrl": memory.url, "trust": True}},
+    }
+    (home / ".qwen").mkdir()
+    (home / ".qwen" / "settings.json").write_text(json.dumps(settings))
+    flags = ["-m", model, "--yolo", "-o", "json", "--max-wall-time", "60s"]
+    base = provider.url + "/v1"
+    return run([*installed("qwen"), "what leaves?", *flags], home, OPENAI_BASE_URL=base, OPENAI_API_KEY="placeholder")
+
+
 def test_claude_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
     with running(SCRIPT) as provider, memory_stub() as memory:
         ran = claude(tmp_path, provider, memory, "claude-sonnet-5-5")
@@ -149,3 +187,35 @@ def test_claude_does_not_retry_a_permission_error(tmp_path: Path) -> None:
         ran = claude(tmp_path, provider, memory, "claude-sonnet-5-5")
     assert (ran.returncode, len(provider.log)) == (1, 1)
     assert "over the ceiling" in json.loads(ran.stdout)["result"]
+
+
+def test_gemini_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
+    with running(SCRIPT) as provider, memory_stub() as memory:
+        ran = gemini(tmp_path, provider, memory, "gemini-2.5-pro")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    said = json.loads(ran.stdout)
+    assert said["response"] == "The last word: doc.md: Egress."
+    assert memory.calls == [("search", {"query": "egress"}), ("get", {"id": HIT["id"]})]
+    assert "made-by-42" in provider.log[1].body.decode()
+    assert [(e.kind, e.step, e.outcome) for e in provider.log] == [("gemini", step, "sent") for step in range(4)]
+    used = said["stats"]["models"]["gemini-2.5-pro"]["tokens"]
+    assert provider.totals() == {
+        ("gemini", "gemini-2.5-pro"): Usage(
+            input=used["prompt"] - used["cached"], output=used["candidates"] + used["thoughts"], cache_read=used["cached"],
+            reasoning=used["thoughts"],
+        )
+    }  # fmt: skip
+
+
+def test_qwen_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
+    with running(SCRIPT) as provider, memory_stub() as memory:
+        ran = qwen(tmp_path, provider, memory, "qwen3-coder")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    said = json.loads(ran.stdout)[-1]
+    assert said["result"] == "The last word: doc.md: Egress."
+    assert memory.calls == [("search", {"query": "egress"}), ("get", {"id": HIT["id"]})]
+    assert "made-by-42" in provider.log[1].body.decode()
+    assert [(e.kind, e.step, e.outcome) for e in provider.log] == [("chat", step, "sent") for step in range(4)]
+    used, sums = said["stats"]["models"]["qwen3-coder"]["tokens"], provider.totals()[("chat", "qwen3-coder")]
+    assert (used["prompt"], used["cached"]) == (sums.input + sums.cache_read + sums.cache_write, sums.cache_read)
+    assert (used["candidates"], used["thoughts"]) == (sums.output, sums.reasoning)
