@@ -18,6 +18,7 @@ COMMANDS = {
     "completion": Command("amem.commands.completion", "command", "print shell completion for bash, zsh or fish", "Set up"),
     "launch": Command("amem.commands.launch", "command", "run a harness in the sandbox", "Sessions"),
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
+    "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
     "t0": Command("amem.commands.memory", "t0", "the opening page of a session", "Memory"),
     "search": Command("amem.commands.memory", "search", "search the record", "Memory"),

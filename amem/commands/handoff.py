@@ -1,6 +1,7 @@
 """`amem handoff list` and `show`: what sessions left for the next one."""
 
 import sys
+from datetime import datetime
 from typing import Any
 
 import click
@@ -8,8 +9,9 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
+from amem.commands import flags
 from amem.commands.memory import refused, show_entry
-from amem.errors import NotFoundError, UsageError
+from amem.errors import NotFoundError
 from amem.memory import outcomes, rows
 from amem.model import clock
 from amem.model.entry import EntryType
@@ -21,13 +23,13 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--session", metavar="ID")
 @click.option("--task", metavar="ID")
-@click.option("--limit", type=click.IntRange(0), default=50, show_default=True)
-@click.option("--since", metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
+@flags.limit
+@flags.since
 @click.pass_obj
-def list_(context: Context, domain: str | None, session: str | None, task: str | None, limit: int, since: str | None) -> int:
+def list_(context: Context, domain: str | None, session: str | None, task: str | None, limit: int, since: datetime | None) -> int:
     """List handoffs, newest first."""
     found = _handoffs(context, domain, session, task, since)
     shown = found[:limit] if limit else found
@@ -43,7 +45,7 @@ def list_(context: Context, domain: str | None, session: str | None, task: str |
 
 @group.command("show")
 @click.argument("id", required=False)
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--session", metavar="ID")
 @click.option("--task", metavar="ID")
 @click.pass_obj
@@ -59,13 +61,10 @@ def show(context: Context, id: str | None, domain: str | None, session: str | No
     return show_entry(read.get(context.memory, context.owner_session(domain), id), context.flags.json)
 
 
-def _handoffs(context: Context, domain: str | None, session: str | None, task: str | None, since: str | None) -> list[dict[str, Any]]:
+def _handoffs(context: Context, domain: str | None, session: str | None, task: str | None, since: datetime | None) -> list[dict[str, Any]]:
     from amem.memory import read
 
-    try:
-        start = clock.stamp(clock.since(since, clock.now())) if since else ""
-    except ValueError as error:
-        raise UsageError(f"--since {since}: {error}", hint="amem handoff list --since 7d") from error
+    start = clock.stamp(since) if since else ""
     found = read.entries(context.memory, context.owner_session(domain), type=[EntryType.HANDOFF], limit=sys.maxsize)
     if isinstance(found, outcomes.Refused):
         refused(found)

@@ -1,22 +1,21 @@
 """`amem launch`: one harness in the sandbox."""
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from amem.cli.context import Context
 from amem.cli.output import note, print_json, visible
+from amem.commands import flags
 from amem.errors import UsageError
-from amem.model.clock import duration_s
 from amem.model.ids import is_id
 from amem.model.label import Label
-from amem.settings.grants import size_bytes
 
 if TYPE_CHECKING:
+    from amem.launch.attend import Outcome
     from amem.launch.plan import Asked
-    from amem.launch.run import Outcome, Prepared
+    from amem.launch.run import Prepared
 
 EPILOG = """\b
 Examples:
@@ -25,26 +24,6 @@ Examples:
   amem launch --harness claude --auth gateway --model qwen3.8-27b
   amem launch --harness command -- python3 agent.py"""
 
-
-class _Parsed(click.ParamType[Any]):
-    """A value read by a function whose ValueError is the reason."""
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read the value."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-DURATION = _Parsed("duration", duration_s)
-SIZE = _Parsed("size", size_bytes)
 
 LIMITS = {
     "max_procs": "processes",
@@ -65,18 +44,18 @@ LIMITS = {
 @click.option("--subagents", type=click.Choice(["board", "harness"]), default="harness", show_default=True)
 @click.option("--no-handoff", is_flag=True, help="Do not exit 4 when the session left no handoff.")
 @click.option("--backend", type=click.Choice(["auto", "namespaces"]), default="auto", show_default=True)
-@click.option("--domain", metavar="DOM")
-@click.option("--label", type=click.Choice([each.value for each in Label]), help="A floor for the session's label.")
+@flags.domain
+@click.option("--label", type=flags.LABELS, help="A floor for the session's label.")
 @click.option("--workdir", default=".", show_default=True, metavar="PATH", help="The work tree, the only place a session writes.")
 @click.option("--ro", multiple=True, metavar="PATH", help="Another path, read-only.")
 @click.option("--rw", multiple=True, metavar="PATH", help="Another path, read-write.")
 @click.option("--git-config", type=click.Choice(["ro", "rw"]), default="ro", show_default=True)
-@click.option("--timeout", type=DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
+@click.option("--timeout", type=flags.DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
 @click.option("--max-procs", type=int, metavar="N")
-@click.option("--max-memory", type=SIZE, metavar="SIZE")
+@click.option("--max-memory", type=flags.SIZE, metavar="SIZE")
 @click.option("--max-files", type=int, metavar="N")
-@click.option("--max-file-size", type=SIZE, metavar="SIZE")
-@click.option("--max-tmp", type=SIZE, metavar="SIZE")
+@click.option("--max-file-size", type=flags.SIZE, metavar="SIZE")
+@click.option("--max-tmp", type=flags.SIZE, metavar="SIZE")
 @click.option("--session-id", metavar="ID", hidden=True)
 @click.option("--dry-run", is_flag=True, help="Print environment names, arguments, files and sandbox steps; start nothing.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)

@@ -9,18 +9,16 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table, visible
+from amem.commands import flags
+from amem.commands.flags import LABELS, TIERS, TYPES
 from amem.errors import RefusedError, UsageError
 from amem.memory import outcomes, rows
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
 
-TYPES = click.Choice([each.value for each in EntryType])
-TIERS = click.Choice([each.value for each in Tier])
-LABELS = click.Choice([each.value for each in Label])
-
 
 @click.command(epilog="Example: amem t0 --budget 1000")
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--budget", type=click.IntRange(200), default=2000, show_default=True, metavar="TOKENS")
 @click.pass_obj
 def t0(context: Context, domain: str | None, budget: int) -> int:
@@ -39,7 +37,7 @@ def t0(context: Context, domain: str | None, budget: int) -> int:
 
 @click.command(epilog="Examples: amem search import retries    amem search --type decision egress --json")
 @click.argument("query", nargs=-1, required=True)
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--all-domains", is_flag=True, help="Search every domain of the root.")
 @click.option("--type", "types", multiple=True, type=TYPES)
 @click.option("--tier", type=TIERS, help="This tier or above.")
@@ -132,14 +130,14 @@ def _print_entry(shape: dict[str, Any]) -> None:
 
 
 @click.command("list", epilog="Examples: amem list --type handoff --since 7d    amem list --sort title --limit 0")
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--all-domains", is_flag=True)
 @click.option("--type", "types", multiple=True, type=TYPES)
 @click.option("--tier", type=TIERS)
 @click.option("--status", type=click.Choice([each.value for each in Status]), default="active", show_default=True)
 @click.option("--author", metavar="PRINCIPAL")
 @click.option("--sort", type=click.Choice(["written", "title"]), default="written", show_default=True)
-@click.option("--limit", type=click.IntRange(0), default=50, show_default=True)
+@flags.limit
 @click.pass_obj
 def list_(
     context: Context, domain: str | None, all_domains: bool, types: tuple[str, ...], tier: str | None, status: str,
@@ -182,7 +180,7 @@ def list_(
 @click.option("--basis", type=click.Choice(["stated", "observed", "inferred"]))
 @click.option("--valid-from", metavar="WHEN")
 @click.option("--valid-to", metavar="WHEN")
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.pass_obj
 def write(context: Context, /, type_: str, body: str, label: str | None, owner_of: str | None, domain: str | None, **rest: Any) -> int:
     """Write an entry into the record."""

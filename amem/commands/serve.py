@@ -3,12 +3,13 @@
 import click
 
 from amem.cli.context import Context
+from amem.commands import flags
 from amem.errors import UsageError
 from amem.model.principal import is_principal
 
 
 @click.command(epilog="Example, in a harness's own MCP settings: command amem, arguments serve --domain dom-me")
-@click.option("--domain", metavar="DOM")
+@flags.domain
 @click.option("--principal", default="agent:stdio", show_default=True, metavar="P", help="Whom the grants know this session as.")
 @click.pass_obj
 def command(context: Context, domain: str | None, principal: str) -> int:

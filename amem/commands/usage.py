@@ -1,11 +1,12 @@
 """`amem usage`: tokens by destination and model, as the egress or the harness counted them."""
 
+from datetime import datetime
+
 import click
 
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
-from amem.errors import UsageError
-from amem.model import clock
+from amem.commands import flags
 from amem.model.call import ObservedBy
 
 BY = ("destination", "model", "session", "day")
@@ -15,18 +16,14 @@ BY = ("destination", "model", "session", "day")
 @click.option("--by", "by", multiple=True, type=click.Choice(BY), help="What to add up by; default: destination and model.")
 @click.option("--session", metavar="ID")
 @click.option("--source", type=click.Choice(["egress", "harness"]))
-@click.option("--since", metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
+@flags.since
 @click.pass_obj
-def command(context: Context, by: tuple[str, ...], session: str | None, source: str | None, since: str | None) -> int:
+def command(context: Context, by: tuple[str, ...], session: str | None, source: str | None, since: datetime | None) -> int:
     """Show the tokens of model calls. Refused calls stand under their HTTP status; input excludes cache."""
     from amem.egress.meter import report
 
-    try:
-        start = clock.since(since, clock.now()) if since else None
-    except ValueError as error:
-        raise UsageError(f"--since {since}: {error}", hint="amem usage --since 7d") from error
     rows = report(
-        context.root, by=by or ("destination", "model"), since=start, session=session, source=ObservedBy(source) if source else None
+        context.root, by=by or ("destination", "model"), since=since, session=session, source=ObservedBy(source) if source else None
     )
     if context.flags.json:
         print_json({"usage": rows})

@@ -4,14 +4,14 @@
 database connection belong to the thread that made them. What takes time to import is imported in `serve`.
 """
 
-import asyncio
-import socket
 from typing import TYPE_CHECKING
 
 from amem.launch.outbox import Filed, file_notes, waiting
 from amem.launch.served import Serve
 
 if TYPE_CHECKING:
+    import socket
+
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
@@ -22,11 +22,15 @@ class Composition:
 
     def __init__(self, ready: "Prepared", settings: "Settings") -> None:
         self.session: Session | None = None
+        self.stopped: str | None = None
+        """Why the session was stopped; no call leaves from then on."""
         self._ready = ready
         self._settings = settings
 
     def serve(self) -> Serve:
         """Import and build everything; the result serves on a listener. Raises what the parts raise."""
+        import asyncio
+
         from aiohttp import web
 
         from amem.egress import server
@@ -48,9 +52,10 @@ class Composition:
             credential=found.credential,
             label=lambda: session.label,
             decide=memory.door.decide,
+            stopped=lambda: self.stopped,
         )
 
-        async def serve(listener: socket.socket, end: asyncio.Event) -> None:
+        async def serve(listener: "socket.socket", end: asyncio.Event) -> None:
             mcp = McpApp(memory, session)
 
             def mount(app: web.Application) -> None:

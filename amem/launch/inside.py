@@ -4,12 +4,9 @@ One folder per version of amem and interpreter, under the root's state, made onc
 three lines, because Python never caches the file that it is started with.
 """
 
-import hashlib
 import os
-import py_compile
-import shutil
 import sys
-import tempfile
+from binascii import crc32
 from pathlib import Path
 
 import amem
@@ -29,14 +26,18 @@ def memory_dir(root: Root) -> Path:
     sources = {str(path.relative_to(_PACKAGE)): path for pattern in _MODULES for path in sorted(_PACKAGE.glob(pattern))}
     program = _PROGRAM.format(python=sys.executable)
     marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
-    digest = hashlib.sha256((program + marks + sys.version).encode()).hexdigest()[:16]
-    target = root.state / "inside" / digest
+    # A checksum is enough to tell versions of our own files apart, and hashlib would cost the launch 20 ms.
+    target = root.state / "inside" / f"{amem.__version__}-{crc32((program + marks + sys.version).encode()):08x}"
     if not target.is_dir():
         _make(target, program, sources)
     return target
 
 
 def _make(target: Path, program: str, sources: dict[str, Path]) -> None:
+    import py_compile
+    import shutil
+    import tempfile
+
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=target.parent))
     try:

@@ -7,32 +7,28 @@ harness runs are the packages of egress and memory server imported, in their own
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import amem
 from amem.egress import meter
-from amem.errors import SandboxError, UnavailableError
-from amem.harnesses import answer, base
-from amem.harnesses.base import AnswerKind, LaunchFacts
+from amem.errors import AmemError, SandboxError, UnavailableError
+from amem.harnesses import base
+from amem.harnesses.base import LaunchFacts
+from amem.launch.attend import Outcome, attend
+from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
 from amem.launch.plan import PORT, Asked, Plan, plan
-from amem.launch.served import Served
+from amem.launch.presence import Presence
 from amem.model import clock, ids
-from amem.model.label import Label
 from amem.sandbox import host, spec
 from amem.sandbox.plan import plan as sandbox_plan
 
 if TYPE_CHECKING:
-    from amem.launch.outbox import Filed
-    from amem.memory.session import Session
     from amem.sandbox.child import Stage
-    from amem.sandbox.run import Running
     from amem.settings.credentials import Credentials
     from amem.settings.grants import Grants
     from amem.settings.root import Root
-
-MAX_ANSWER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,23 +40,6 @@ class Settings:
     credentials: "Credentials"
     environment: Mapping[str, str]
     domain: str
-
-
-@dataclass(kw_only=True)
-class Outcome:
-    """What came of a session; the command prints it."""
-
-    session: str
-    exit: int
-    harness_exit: int | None = None
-    reason: str | None = None
-    answer: str | None = None
-    label: Label
-    handoffs: tuple[str, ...] = ()
-    entries: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
-    notes: list[str] = field(default_factory=list)
-    """Sentences for the person."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,22 +106,31 @@ def _binds(found: Plan) -> tuple[spec.Bind, ...]:
 def launch(
     asked: Asked, settings: Settings, stage: "Stage", on_output: Callable[[int, bytes], None], note: Callable[[str], None]
 ) -> Outcome:
-    """Run a session from start to end. Raises AmemError when it could not start; what it started is then gone."""
+    """Run a session from start to end. Raises AmemError when it could not start; nothing of it is then left."""
     ready = prepare(asked, settings)
-    _write_home(ready)
-    sandbox = ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
-    meter.start_session(settings.root, _row(ready, settings))
-    outcome = Outcome(session=ready.id, exit=1, label=ready.plan.label)
+    presence = Presence(settings.root, ready.id)
+    outcome = Outcome(session=ready.id, label=ready.plan.label)
+    kept = False
     try:
-        running = stage.start(sandbox, sandbox_plan(sandbox, host.facts(sandbox)))
-        for warning in running.warnings:
-            note(warning)
-        _attend(asked, settings, ready, running, outcome, on_output)
-    except SandboxError as error:
-        outcome.exit, outcome.reason = error.exit_code, error.message
-        raise
+        _write_home(ready)
+        kept = True
+        sandbox = ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
+        meter.start_session(settings.root, _row(ready, settings))
+        try:
+            running = stage.start(sandbox, sandbox_plan(sandbox, host.facts(sandbox)))
+            for warning in running.warnings:
+                note(warning)
+            attend(asked, ready, running, Composition(ready, settings), presence, outcome, on_output)
+        except AmemError as error:
+            kept = not isinstance(error, SandboxError)
+            outcome.exit, outcome.reason = error.exit_code, error.message
+            raise
+        finally:
+            meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
     finally:
-        meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
+        presence.end()
+        if not kept:
+            _remove_home(ready)
     return outcome
 
 
@@ -152,11 +140,18 @@ def _write_home(ready: Prepared) -> None:
         os.mkdir(ready.home, 0o700)
     except FileExistsError as error:
         raise UnavailableError(f"the session {ready.id} exists already", hint="leave --session-id out") from error
-    for name, data in {**ready.launch.files, ".amem/outbox/.keep": b""}.items():
+    for name, data in ready.launch.files.items():
         path = os.path.join(ready.home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(data)
+
+
+def _remove_home(ready: Prepared) -> None:
+    """A session that never started leaves no home: nothing of a harness ever ran in it."""
+    import shutil
+
+    shutil.rmtree(ready.home, ignore_errors=True)
 
 
 def _row(ready: Prepared, settings: Settings) -> dict[str, Any]:
@@ -167,68 +162,3 @@ def _row(ready: Prepared, settings: Settings) -> dict[str, Any]:
         "backend": "namespaces", "label": found.label, "ceiling": found.ceiling, "handling": found.handling, "domain": settings.domain,
         "workdir": str(found.workdir), "pid": os.getpid(), "started_at": clock.stamp(clock.now()),
     }  # fmt: skip
-
-
-def _attend(
-    asked: Asked, settings: Settings, ready: Prepared, running: "Running", outcome: Outcome, on_output: Callable[[int, bytes], None]
-) -> None:
-    """Serve the session while its harness runs, then settle everything and decide the exit code."""
-    from amem.launch.composition import Composition
-
-    work = Composition(ready, settings)
-    failures: list[BaseException] = []
-
-    def failed(error: BaseException) -> None:
-        failures.append(error)
-        running.kill()  # a harness without its egress can only hang
-
-    served = Served(running.listener_fd, work.serve, failed)
-    running.listener_fd = -1
-    served.start()
-    prompted = asked.prompt is not None
-    kept = bytearray()
-
-    def output(stream: int, data: bytes) -> None:
-        if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
-            kept.extend(data)
-        if stream == 2 or ready.launch.answer is AnswerKind.TEXT:
-            on_output(stream, data)
-
-    code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
-    if not served.stop():
-        outcome.notes.append("the egress did not settle in time; calls that were open are recorded as partial")
-    if failures:
-        raise UnavailableError(f"the egress failed: {failures[0]}", hint="amem doctor") from failures[0]
-    filed = work.settle()
-    outcome.harness_exit = code
-    outcome.label = work.session.label if work.session else ready.plan.label
-    if prompted:
-        said = answer.read(ready.launch.answer, bytes(kept))
-        outcome.answer = said.text
-        if said.error:
-            outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
-        if ready.launch.answer is not AnswerKind.TEXT and said.text:
-            on_output(1, said.text.encode() + b"\n")
-    _conclude(asked, outcome, work.session, filed, code, timed_out=code == 124 and bool(ready.plan.timeout_s))
-
-
-def _conclude(asked: Asked, outcome: Outcome, session: "Session | None", filed: "Filed", code: int, *, timed_out: bool) -> None:
-    """The exit code, in the order: timeout, the harness's own, an empty answer, no handoff, 0."""
-    own = tuple(session.handoffs) if session else ()
-    outcome.handoffs = (*own, *(id for id in filed.handoffs if id not in own))
-    outcome.entries = tuple(id for id in session.entries if id not in outcome.handoffs) if session else ()
-    outcome.held = (*(session.held if session else ()), *filed.held)
-    outcome.notes += filed.problems
-    if timed_out:
-        outcome.exit, outcome.reason = 124, "timeout"
-        outcome.notes.append("the session was ended by its time limit")
-    elif code != 0:
-        outcome.exit, outcome.reason = code, "harness"
-    elif asked.prompt is not None and not (outcome.answer or "").strip():
-        outcome.exit, outcome.reason = 1, "empty_answer"
-        outcome.notes.append("the harness ended well but printed no answer; that is not taken for success")
-    elif asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:
-        outcome.exit, outcome.reason = 4, "no_handoff"
-        outcome.notes.append("the session left no handoff, so the next one starts from nothing; --no-handoff if that is intended")
-    else:
-        outcome.exit = 0

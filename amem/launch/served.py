@@ -4,12 +4,15 @@ Its packages are imported here, after the harness was exec'ed; what the harness 
 backlog. The launcher's own thread watches the harness and never waits for this one except to end it.
 """
 
-import asyncio
-import socket
 import threading
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-Serve = Callable[[socket.socket, asyncio.Event], Awaitable[None]]
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+
+Serve = Callable[["socket.socket", "asyncio.Event"], Awaitable[None]]
 """Serves on a listener until the event is set, then ends what is open and returns."""
 
 
@@ -46,6 +49,8 @@ class Served:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        import asyncio
+
         try:
             serve = self._make()
             asyncio.run(self._serve(serve))
@@ -53,6 +58,9 @@ class Served:
             self._on_failure(error)
 
     async def _serve(self, serve: Serve) -> None:
+        import asyncio
+        import socket
+
         end = asyncio.Event()
         with self._lock:
             if self._stopped:

@@ -1,0 +1,153 @@
+"""Watch a session from the moment its harness runs: serve it, stop it when asked, settle it, and decide the exit code."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from amem.errors import UnavailableError
+from amem.harnesses import answer
+from amem.harnesses.base import AnswerKind
+from amem.launch.presence import STOP_SIGNAL, Presence
+from amem.launch.served import Served
+from amem.model.label import Label
+
+if TYPE_CHECKING:
+    from amem.launch.composition import Composition
+    from amem.launch.outbox import Filed
+    from amem.launch.plan import Asked
+    from amem.launch.run import Prepared
+    from amem.memory.session import Session
+    from amem.sandbox.run import Running
+
+MAX_ANSWER_BYTES = 64 << 20
+TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What came of a session; the command prints it."""
+
+    session: str
+    label: Label
+    exit: int = 1
+    harness_exit: int | None = None
+    reason: str | None = None
+    answer: str | None = None
+    handoffs: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    """Sentences for the person."""
+
+
+def attend(
+    asked: "Asked", ready: "Prepared", running: "Running", work: "Composition", presence: Presence, outcome: Outcome,
+    on_output: Callable[[int, bytes], None],
+) -> None:  # fmt: skip
+    """Serve the session while its harness runs, then settle everything and fill in the outcome.
+
+    Raises UnavailableError when the egress failed: a harness without it can only hang, so it was ended.
+    """
+    failures: list[BaseException] = []
+
+    def failed(error: BaseException) -> None:
+        failures.append(error)
+        _end(running)
+
+    served = Served(running.listener_fd, work.serve, failed)
+    running.listener_fd = -1
+    served.start()
+    kept = bytearray()
+
+    def output(stream: int, data: bytes) -> None:
+        if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
+            kept.extend(data)
+        if stream == 2 or ready.launch.answer is AnswerKind.TEXT:
+            on_output(stream, data)
+
+    began = time.monotonic()
+    with _stoppable(running, work, presence):
+        code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
+    late = code == TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
+    if not served.stop():
+        outcome.notes.append("the egress did not settle in time; calls that were open are recorded as partial")
+    if failures:
+        raise UnavailableError(f"the egress failed: {failures[0]}", hint="amem doctor") from failures[0]
+    filed = work.settle()
+    outcome.harness_exit = code
+    outcome.label = work.session.label if work.session else ready.plan.label
+    if asked.prompt is not None:
+        said = answer.read(ready.launch.answer, bytes(kept))
+        outcome.answer = said.text
+        if said.error:
+            outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
+        if ready.launch.answer is not AnswerKind.TEXT and said.text:
+            on_output(1, said.text.encode() + b"\n")
+    _left(outcome, work.session, filed)
+    _conclude(asked, outcome, code, late=late, stopped=work.stopped)
+
+
+def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:
+    """What the session and its hooks put into the record."""
+    own = tuple(session.handoffs) if session else ()
+    outcome.handoffs = (*own, *(id for id in filed.handoffs if id not in own))
+    outcome.entries = tuple(id for id in session.entries if id not in outcome.handoffs) if session else ()
+    outcome.held = tuple(dict.fromkeys((*(session.held if session else ()), *filed.held)))
+    outcome.notes += filed.problems
+
+
+def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None) -> None:
+    """The exit code, in this order: the time limit, the harness's own, an empty answer, no handoff, 0."""
+    if late:
+        outcome.exit, outcome.reason = TIMED_OUT, "timeout"
+        outcome.notes.append("the session was ended by its time limit")
+    elif stopped is not None:
+        outcome.exit, outcome.reason = code, "stopped"
+        outcome.notes.append(f"the session was stopped: {stopped}")
+    elif code != 0:
+        outcome.exit, outcome.reason = code, "harness"
+    elif asked.prompt is not None and not (outcome.answer or "").strip():
+        outcome.exit, outcome.reason = EMPTY_ANSWER, "empty_answer"
+        outcome.notes.append("the harness ended well but printed no answer; that is not taken for success")
+    elif asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:
+        outcome.exit, outcome.reason = NO_HANDOFF, "no_handoff"
+        outcome.notes.append("the session left no handoff, so the next one starts from nothing; --no-handoff if that is intended")
+    else:
+        outcome.exit = 0
+
+
+@contextmanager
+def _stoppable(running: "Running", work: "Composition", presence: Presence) -> Iterator[None]:
+    """While this lasts, `amem session stop` works: no more calls leave, SIGTERM to the harness, then the end of everything."""
+    timers: list[threading.Timer] = []
+
+    def stop(number: int, frame: object) -> None:
+        wanted = presence.asked()
+        if wanted is None or work.stopped is not None:
+            return
+        work.stopped = wanted.why or f"by {wanted.by}"
+        running.signal(signal.SIGTERM)
+        timers.append(threading.Timer(wanted.grace_s, _end, (running,)))
+        timers[-1].daemon = True
+        timers[-1].start()
+
+    before = signal.signal(STOP_SIGNAL, stop)
+    try:
+        yield
+    finally:
+        signal.signal(STOP_SIGNAL, before)
+        for timer in timers:
+            timer.cancel()
+
+
+def _end(running: "Running") -> None:
+    """End everything inside, from any thread; `wait` then returns."""
+    try:
+        os.kill(running.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

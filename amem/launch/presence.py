@@ -1,0 +1,106 @@
+"""The mark of a running session under `state/running/`: that it runs, and how it is asked to stop.
+
+The launcher holds a lock on the mark for as long as it lives, so a mark without a lock is a launcher that died, whatever its pid
+is now. To stop a session, what is wanted is written beside the mark and the launcher is told by a signal that nothing else
+here uses; a launcher that is not there any more is never signalled.
+"""
+
+import fcntl
+import json
+import os
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from amem.settings.root import Root
+
+STOP_SIGNAL = signal.SIGRTMIN + 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A request to stop a session."""
+
+    by: str
+    why: str = ""
+    grace_s: float = 5.0
+    """Between SIGTERM to the harness and the end of everything inside."""
+
+
+class Presence:
+    """This process's mark for a session. `end` takes it away."""
+
+    def __init__(self, root: Root, session: str) -> None:
+        self._path = mark(root, session)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(self._descriptor, str(os.getpid()).encode())
+
+    def asked(self) -> Stop | None:
+        """What `amem session stop` asked for, if it did."""
+        try:
+            return Stop(**json.loads(_order(self._path).read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def end(self) -> None:
+        """Take the mark away."""
+        for path in (_order(self._path), self._path):
+            path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def mark(root: Root, session: str) -> Path:
+    """Where the mark of a session stands."""
+    return root.state / "running" / session
+
+
+def is_running(root: Root, session: str) -> bool:
+    """Say whether a launcher holds the mark of this session."""
+    return launcher(root, session) is not None
+
+
+def launcher(root: Root, session: str) -> int | None:
+    """The pid of the launcher that holds the mark, or None."""
+    try:
+        descriptor = os.open(mark(root, session), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(descriptor, 20, 0)
+        return int(text) if text.isdigit() else None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
+    """Ask a session's launcher to stop it; False when no launcher runs it. Raises PermissionError for another user's."""
+    pid = launcher(root, session)
+    if pid is None:
+        return False
+    path = mark(root, session)
+    temporary = path.with_name(f".{session}.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(wanted)))
+    temporary.rename(_order(path))
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # The handle pins the process; if the mark is still held now, it is the launcher that the handle names.
+        if launcher(root, session) != pid:
+            return False
+        signal.pidfd_send_signal(handle, STOP_SIGNAL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _order(path: Path) -> Path:
+    return path.with_name(path.name + ".stop")

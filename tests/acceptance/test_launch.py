@@ -1,0 +1,174 @@
+"""`amem launch` as a person uses it: what reaches the provider, what is left behind, and every way it can end."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from amem.testing.demo import MODEL, PROMPT, SCRIPT
+from amem.testing.provider import Running
+from tests.acceptance.conftest import PROJECT, Place
+
+
+def test_the_main_job_end_to_end(place: Place, provider: Running) -> None:
+    """Memory over MCP, model calls through the egress, an entry and a handoff in the record, usage to the token."""
+    provider.load(SCRIPT)
+    place.destination(provider.url)
+    written = place.amem(
+        "write", "--type", "fact", "--title", "How a model call leaves", "--body", "Through the egress, under a label and a ceiling."
+    )
+    assert written.code == 0, written.err
+    shutil.copy(PROJECT / "examples" / "agent.py", place.tree)
+    done = place.launch("--model", MODEL, "--prompt", PROMPT, "--json", "--", sys.executable, "agent.py")
+    assert done.code == 0, done.err
+    session = done.json
+    assert session["state"] == "ended" and session["exit"] == 0 and session["harness"] == "command"
+    assert len(session["handoffs"]) == 1 and len(session["entries"]) == 1 and session["held"] == []
+    assert "wrote this down as mem-me-" in session["answer"]
+
+    totals = provider.totals()
+    usage = place.amem("usage", "--json").json["usage"]
+    assert sum(row["input"] + row["output"] + row["cache_read"] + row["cache_write"] for row in usage) == sum(
+        used.total for used in totals.values()
+    )
+    handoff = place.amem("handoff", "show", "--json").json
+    assert handoff["id"] == session["handoffs"][0] and handoff["left_by"] == "agent" and handoff["session"] == session["id"]
+    entry = place.amem("get", session["entries"][0], "--json").json
+    assert entry["author"] == "agent:command" and entry["sources"] == [written.out.strip()]
+    actions = {(line["action"], line["allow"]) for line in place.log("decisions.jsonl") if line.get("session") == session["id"]}
+    assert actions == {("read", True), ("write", True), ("model_call", True)}
+    assert {line["tool"] for line in place.log("reads.jsonl") if line.get("session") == session["id"]} >= {"t0", "search", "get"}
+
+
+def test_the_key_is_found_nowhere_inside_or_under_the_root(place: Place, provider: Running) -> None:
+    provider.load(SCRIPT)
+    place.destination(provider.url)
+    shutil.copy(PROJECT / "examples" / "agent.py", place.tree)
+    probe = place.launch(
+        "--no-handoff",
+        "--prompt",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "env; cat /proc/*/environ /proc/*/cmdline; grep -rs planted-key / --exclude-dir=proc -l; echo looked",
+    )
+    assert probe.code == 0, probe.err
+    assert "planted-key" not in probe.out + probe.err
+    place.launch("--model", MODEL, "--prompt", PROMPT, "--", sys.executable, "agent.py")
+    sent = [exchange for exchange in provider.log if exchange.path.endswith("/messages")]
+    assert sent and all(exchange.headers.get("x-api-key") == "planted-key-of-the-demo" for exchange in sent)
+    for path in [*place.root.rglob("*"), *place.tree.rglob("*")]:
+        if path.is_file():
+            assert b"planted-key" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 0", 0), ("exit 9", 9), ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("trap 'exit 5' TERM; kill -TERM $$; sleep 9", 5)],
+)
+def test_the_harnesss_own_code_is_the_exit_code(place: Place, provider: Running, script: str, code: int) -> None:
+    place.destination(provider.url)
+    assert place.launch("--", "sh", "-c", script).code == code
+
+
+def test_a_program_that_is_not_inside_is_127_and_one_that_cannot_run_126(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    (place.tree / "data.txt").write_text("no program")
+    assert place.launch("--", "no-such-program").code == 127
+    assert place.launch("--", str(place.tree / "data.txt")).code == 126
+
+
+def test_a_prompted_launch_without_a_handoff_exits_4(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    done = place.launch("--prompt", "hello", "--", "echo", "an answer:")
+    assert done.code == 4
+    assert done.out == "an answer: hello\n"
+    assert "--no-handoff" in done.err
+    assert place.launch("--no-handoff", "--prompt", "hello", "--", "echo", "an answer:").code == 0
+
+
+def test_an_empty_answer_is_a_failure_of_its_own(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    done = place.launch("--no-handoff", "--prompt", "hello", "--", "true")
+    assert done.code == 1
+    assert "printed no answer" in done.err
+
+
+def test_a_harness_that_fails_exits_with_its_code_before_4_is_considered(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    assert place.launch("--prompt", "hello", "--", "sh", "-c", "exit 7").code == 7
+
+
+def test_a_time_limit_ends_the_session_with_124(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    done = place.launch("--timeout", "1s", "--", "sh", "-c", "trap '' TERM; sleep 600")
+    assert done.code == 124
+    assert "time limit" in done.err
+
+
+def test_a_note_that_a_hook_left_is_filed_as_the_handoff_of_last_resort(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    note = "mkdir -p ~/.amem/outbox; printf 'Stopped before the import was done.' > ~/.amem/outbox/session-end-1.md; echo done"
+    done = place.launch("--prompt", "x", "--json", "--", "sh", "-c", note)
+    assert done.code == 0, done.err
+    handoff = place.amem("handoff", "show", "--json").json
+    assert handoff["left_by"] == "hook" and "Stopped before the import" in handoff["body"]
+
+
+def test_a_note_that_is_a_link_to_a_secret_is_not_followed(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    (place.base / "secret").write_text("a secret of the host")
+    script = f"mkdir -p ~/.amem/outbox; ln -s {place.base}/secret ~/.amem/outbox/session-end-1.md; echo done"
+    done = place.launch("--prompt", "x", "--", "sh", "-c", script)
+    assert done.code == 4
+    assert "a symbolic link" in done.err
+    assert place.amem("handoff", "list", "--json").json["handoffs"] == []
+
+
+def test_a_label_over_the_ceiling_does_not_leave_and_the_log_says_so(place: Place, provider: Running) -> None:
+    provider.load(SCRIPT)
+    place.destination(provider.url, ceiling="public")
+    shutil.copy(PROJECT / "examples" / "agent.py", place.tree)
+    done = place.launch("--label", "internal", "--model", MODEL, "--prompt", PROMPT, "--", sys.executable, "agent.py")
+    assert done.code not in (0, 4)
+    assert "ceiling" in done.out + done.err
+    assert [exchange for exchange in provider.log if exchange.method == "POST"] == []
+    denied = [line for line in place.log("decisions.jsonl") if line["action"] == "model_call"]
+    assert denied and not any(line["allow"] for line in denied)
+    assert place.amem("usage", "--json").json["usage"][0]["status"] == {"403": len(denied)}
+
+
+def test_every_refusal_before_the_start_names_what_helps(place: Place) -> None:
+    for words, code, says in (
+        ((), 2, "which harness?"),
+        (("--harness", "cluade"), 2, "claude"),
+        (("--harness", "claude", "--auth", "keys"), 2, "keys"),
+        (("--harness", "command", "--", "true"), 1, "ANTHROPIC_API_KEY"),
+    ):
+        done = place.amem("launch", "--workdir", str(place.tree), *words)
+        assert (done.code, "try: " in done.err) == (code, True), done.err
+        assert says in done.err
+    missing = place.amem("launch", "--harness", "codex", "--workdir", str(place.tree), PATH="/usr/bin:/bin", XDG_CACHE_HOME="/nonexistent")
+    assert missing.code in (1, 2) and "codex" in missing.err
+
+
+def test_a_dry_run_starts_nothing_and_shows_no_value(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    done = place.launch("--dry-run", "--json", "--", "true")
+    assert done.code == 0, done.err
+    shown = json.loads(done.out)
+    assert "ANTHROPIC_API_KEY" in shown["environment"] and shown["argv"] == ["true"]
+    assert "planted-key" not in done.out
+    assert list((place.root / "state" / "homes").iterdir()) == []
+
+
+def test_what_a_session_writes_outside_its_tree_is_not_there_afterwards(place: Place, provider: Running, tmp_path: Path) -> None:
+    place.destination(provider.url)
+    before = sorted(str(path) for path in tmp_path.rglob("*") if "state" not in path.parts)
+    done = place.launch("--", "sh", "-c", f"echo x > {tmp_path}/outside; echo x > /usr/x; echo x > ~/inside; echo x > made; true")
+    assert done.code == 0
+    after = sorted(str(path) for path in tmp_path.rglob("*") if "state" not in path.parts)
+    assert after == sorted([*before, str(place.tree / "made")])
