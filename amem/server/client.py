@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from amem.errors import UnavailableError, UpstreamError
+from amem.errors import AmemError, UnavailableError, UpstreamError
 
 PROTOCOL = "2025-06-18"
 ANSWER_LIMIT_BYTES = 16 << 20
@@ -49,9 +49,13 @@ class Client:
         self.close()
 
     def open(self) -> None:
-        """Shake hands. Raises UnavailableError, UpstreamError."""
+        """Shake hands. Raises UnavailableError, UpstreamError; the connection is closed then."""
         who = {"name": "amem", "version": "1"}
-        result = self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": who})
+        try:
+            result = self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": who})
+        except AmemError:
+            self.close()
+            raise
         self._headers["MCP-Protocol-Version"] = str(result.get("protocolVersion", PROTOCOL))
         self.instructions = result.get("instructions")
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -78,7 +82,8 @@ class Client:
     def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         answer = self._post({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
         if not isinstance(answer, dict) or "result" not in answer:
-            told = answer.get("error", {}).get("message") if isinstance(answer, dict) else None
+            error = answer.get("error") if isinstance(answer, dict) else None
+            told = error.get("message") if isinstance(error, dict) else None
             raise UpstreamError(f"{method}: {told or 'the memory server gave no result'}")
         result: dict[str, Any] = answer["result"]
         return result

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,7 +41,7 @@ def main(root: str, domain: str, principal: str, *, reader: IO[bytes] | None = N
             listener.bind(path)
             listener.listen(64)
             alive, held = os.pipe()
-            command = [sys.executable, "-m", "amem.server.stdio", str(listener.fileno()), str(alive), root, domain, principal]
+            command = [sys.executable, "-P", "-m", "amem.server.stdio", str(listener.fileno()), str(alive), root, domain, principal]
             child = subprocess.Popen(command, pass_fds=(listener.fileno(), alive), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             os.close(alive)
         try:
@@ -60,7 +61,6 @@ class Relay:
         self._writing = threading.Lock()  # guards _writer: a line goes out whole
         self._version = FIRST_VERSION
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue(maxsize=64)
-        self._local = threading.local()
 
     def run(self, lines: Iterable[bytes], *, ended: Callable[[], bool] = lambda: False) -> None:
         """Relay every line until there are no more; answers under way are waited for."""
@@ -86,19 +86,20 @@ class Relay:
             thread.join()
 
     def _work(self) -> None:
-        while True:
-            message = self._lines.get()
-            try:
-                if message is None:
-                    return
-                self._forward(message)
-            finally:
-                self._lines.task_done()
+        with closing(_UnixConnection(self._path)) as connection:
+            while True:
+                message = self._lines.get()
+                try:
+                    if message is None:
+                        return
+                    self._forward(connection, message)
+                finally:
+                    self._lines.task_done()
 
-    def _forward(self, message: dict[str, Any]) -> None:
+    def _forward(self, connection: http.client.HTTPConnection, message: dict[str, Any]) -> None:
         id = message.get("id")
         try:
-            status, body = self._post(message)
+            status, body = self._post(connection, message)
             answer = json.loads(body) if body.strip() else None
         except (OSError, http.client.HTTPException, ValueError) as error:
             status, answer = 503, {"error": {"code": -32000, "message": f"the memory server does not answer: {error}"}}
@@ -110,7 +111,7 @@ class Relay:
             self._version = str(found.get("protocolVersion", self._version))
         self._answer({"jsonrpc": "2.0", **answer, "id": id})
 
-    def _post(self, message: dict[str, Any]) -> tuple[int, bytes]:
+    def _post(self, connection: http.client.HTTPConnection, message: dict[str, Any]) -> tuple[int, bytes]:
         headers = {
             "Host": "localhost",
             "Content-Type": "application/json",
@@ -129,7 +130,6 @@ class Relay:
             if key and isinstance(params, dict) and isinstance(name := params.get(key), str):
                 headers["Mcp-Name"] = _header(name)
         body = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        connection = self._connection()
         try:
             connection.request("POST", "/mcp", body, headers)
             response = connection.getresponse()
@@ -137,12 +137,6 @@ class Relay:
         except BaseException:
             connection.close()
             raise
-
-    def _connection(self) -> http.client.HTTPConnection:
-        if not hasattr(self._local, "connection"):
-            self._local.connection = _UnixConnection(self._path)
-        found: http.client.HTTPConnection = self._local.connection
-        return found
 
     def _answer(self, answer: dict[str, Any]) -> None:
         line = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
