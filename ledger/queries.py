@@ -2,8 +2,9 @@
 
 A file holds blocks: `-- name --`, a line that says what it does, the statement. What both databases share is written once, with these
 words, which are replaced when a file is loaded and never take a value from outside:
-`@task @event @need @text @requirement` the tables; `@columns` the columns of a task `t` (`@bare` without the `t`, in SQLite); `:name` a value; `@any(name)` in a list of values;
-`@mine` of this domain (a table of its own in PostgreSQL); `@lock` locks the rows read; `@skip` the same, passing over locked ones;
+`@task @event @need @text @requirement` the tables; `@columns` the columns of a task `t` (`@bare` without the `t`, in SQLite);
+`:name` a value; `@any(name)` in a list of values; `@mine` of this domain (a table of its own in PostgreSQL);
+`@lock` locks the rows read; `@skip` the same, passing over locked ones;
 `@now` the ledger's clock in milliseconds (PostgreSQL only).
 """
 
@@ -43,7 +44,8 @@ def sqlite() -> Mapping[str, str]:
 def lite(body: str) -> str:
     """A statement in SQLite's words."""
     body = re.sub(r"@any\((\w+)\)", r"in (select value from json_each(:\1))", body)
-    words = {"columns": _COLUMNS, "bare": ", ".join(COLUMNS), "mine": "t.domain = :domain", "lock": "", "skip": "", **{name: name for name in TABLES}}
+    words = {"columns": _COLUMNS, "bare": ", ".join(COLUMNS), "mine": "t.domain = :domain", "lock": "", "skip": ""}
+    words |= {name: name for name in TABLES}
     return re.sub(r"@(\w+)", lambda found: words[found[1]], body)
 
 

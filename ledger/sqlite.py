@@ -59,13 +59,13 @@ HOST = HostClock(_boot, _up_ms, lambda: time.time_ns() // 1_000_000)
 class _Sqlite:
     """`work.Tx` on the one connection."""
 
-    def __init__(self, connection: database.Connection, host: HostClock, domain: str, *, writes: bool) -> None:
+    def __init__(self, connection: database.Connection, host: HostClock, boot: str, domain: str, *, writes: bool) -> None:
         self.domain = domain
         self._writes = writes
         self._connection = connection
         self._host = host
         self._statements = queries.sqlite()
-        self._boot = host.boot()
+        self._boot = boot
 
     def now(self) -> int:
         found = self._connection.execute(self._statements["clock"]).fetchone()
@@ -119,6 +119,7 @@ class SqliteLedger(Operations):
         super().__init__(observe)
         self._path = path
         self._host = host
+        self._boot = host.boot()
         self._guard = threading.RLock()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -158,7 +159,7 @@ class SqliteLedger(Operations):
         with self._guard, self._said(), self._writing():
             self._connection.execute("begin immediate")
             try:
-                result = act(_Sqlite(self._connection, self._host, domain, writes=True))
+                result = act(_Sqlite(self._connection, self._host, self._boot, domain, writes=True))
                 self._connection.execute("commit")
             except BaseException:
                 if self._connection.in_transaction:
@@ -170,7 +171,7 @@ class SqliteLedger(Operations):
         with self._guard, self._said():
             self._connection.execute("begin")
             try:
-                return ask(_Sqlite(self._connection, self._host, domain, writes=False))
+                return ask(_Sqlite(self._connection, self._host, self._boot, domain, writes=False))
             finally:
                 self._connection.execute("rollback")
 

@@ -1,0 +1,352 @@
+"""The ledger in PostgreSQL, for workers on many machines. The one door to psycopg.
+
+A domain has a schema of its own, made under an advisory lock with its first task; two tables in `public` say where each domain and each
+task is. A claim takes its row with FOR UPDATE SKIP LOCKED, so that no claimer waits on another. The clock is the server's.
+An operation whose connection breaks is tried again within bounds; when the answer to a commit was lost, the server is asked
+whether it happened, so that nothing happens twice.
+"""
+
+import hashlib
+import random
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from amem.errors import AmemError, ConfigError, IntegrityError, UnavailableError
+from amem.ledger import events as ev
+from amem.ledger import queries, rows
+from amem.ledger.operations import Operations
+from amem.ledger.store import Observe, Refused
+from amem.ledger.task import ANYTHING, Task
+from amem.ledger.work import Tx, Work, not_found
+from amem.model.ids import domain_of
+
+T = TypeVar("T")
+NOW = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+_MIGRATIONS = ("postgres_001.sql",)
+_OLDEST = 130000
+# Another transaction was in the way: the same again goes through.
+_CROSSED = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
+# The server is there and cannot write: a standby, or one that is being replaced.
+_NOT_NOW = (errors.ReadOnlySqlTransaction, errors.DiskFull, errors.TooManyConnections)
+_HINT = "check [ledger] url in grants.toml and that the server runs"
+
+
+class _Nothing:
+    """`work.Tx` on a domain that has no schema yet: nothing is found in it."""
+
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+
+    def now(self) -> int:
+        return 0
+
+    def rows(self, query: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return ()
+
+    def select(self, body: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return [(0,)] if body.startswith("select count(*)") else ()
+
+    def run(self, query: str, values: Mapping[str, Any]) -> None:
+        raise AssertionError(f"{query} in a domain without a schema")
+
+    def insert(self, columns: Mapping[str, Any]) -> None:
+        raise AssertionError("a task in a domain without a schema")
+
+    def update(self, task: str, columns: Mapping[str, Any]) -> None:
+        raise not_found(task)
+
+    def serialise(self) -> None:
+        """Nobody is there."""
+
+
+class _Postgres:
+    """`work.Tx` in one schema."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]", schema: str, domain: str, space: str, now: str) -> None:
+        self.domain = domain
+        self._connection = connection
+        self._schema = schema
+        self._space = space
+        self._clock = now
+        self.statements = _statements(schema, now)
+
+    def now(self) -> int:
+        return int(self.rows("clock", {})[0][0])
+
+    def rows(self, query: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return self._connection.execute(self.statements[query], values).fetchall()
+
+    def select(self, body: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        return self._connection.execute(queries.pg(body, self._schema, self._clock).encode(), values).fetchall()
+
+    def run(self, query: str, values: Mapping[str, Any]) -> None:
+        self._connection.execute(self.statements[query], values)
+
+    def insert(self, columns: Mapping[str, Any]) -> None:
+        self.run("insert", columns)
+        self.run("add_requirement", columns)
+        self.run("route", {"space": self._space, "id": columns["id"], "domain": self.domain})
+
+    def update(self, task: str, columns: Mapping[str, Any]) -> None:
+        # The names are those of `rows.COLUMNS`, never from outside.
+        what = ", ".join(f"{name} = %({name})s" for name in columns)
+        self._connection.execute(f'update "{self._schema}".task set {what} where id = %(task)s'.encode(), {**columns, "task": task})
+
+    def serialise(self) -> None:
+        self._connection.execute("select pg_advisory_xact_lock(%s)", (_key(self._schema),))
+
+
+class PostgresLedger(Operations):
+    """`store.Ledger` on a server. One connection; a lock lets one thread at a time use it. Not to be carried across a fork.
+
+    `space` keeps roots on one database apart: those with the same one share their domains. `patience_s` is how long an operation
+    tries to reach the server before it raises UnavailableError.
+    """
+
+    def __init__(self, url: str, *, space: str, observe: Observe | None = None, patience_s: float = 8.0, now: str = NOW) -> None:
+        super().__init__(observe)
+        self._url = url
+        self._space = space
+        self._patience_s = patience_s
+        self._clock = now
+        self._guard = threading.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._schemas: dict[str, str] = {}
+        self._patiently(lambda connection: None)
+
+    def close(self) -> None:
+        """See `store.Ledger`."""
+        with self._guard:
+            self._drop()
+
+    def now_ms(self) -> int:
+        """See `store.Ledger`."""
+        statement = f"select {self._clock}".encode()
+        return int(self._patiently(lambda connection: connection.execute(statement).fetchall())[0][0])
+
+    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
+        def body(tx: Tx) -> tuple[T, Work]:
+            work = Work(tx)
+            result = act(work)
+            if not isinstance(result, Refused):
+                work.flush()
+            return result, work
+
+        result, work = self._transact(domain, body, new=new)
+        if not isinstance(result, Refused):
+            self._seen(work.log)
+        return result
+
+    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
+        def alone(tx: Tx) -> T:
+            tx.serialise()
+            if isinstance(tx, _Postgres):
+                tx.run("alone", {})
+            return act(tx)
+
+        return self._transact(domain, alone, new=False)
+
+    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+        def attempt(connection: "psycopg.Connection[Any]") -> T:
+            tx = self._tx(connection, domain)
+            with connection.transaction():
+                connection.execute("set transaction isolation level repeatable read, read only")
+                return ask(tx)
+
+        return self._patiently(attempt)
+
+    def _transact(self, domain: str, act: Callable[[Tx], T], *, new: bool) -> T:
+        def attempt(connection: "psycopg.Connection[Any]") -> T:
+            if new:
+                self._make(connection, domain)
+            tx = self._tx(connection, domain)
+            number, done = "", False
+            try:
+                with connection.transaction():
+                    if isinstance(tx, _Postgres):
+                        number = tx.rows("start", {})[0][1]
+                    result = act(tx)
+                    done = True
+                return result
+            except psycopg.OperationalError as error:
+                # Broken between the last statement and the answer to the commit: it may have happened.
+                if done and connection.broken and number:
+                    if self._happened(number):
+                        return result
+                    raise errors.SerializationFailure("the commit did not happen") from error
+                raise
+
+        return self._patiently(attempt)
+
+    def _at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
+        found = self._statement(domain_of(event.task), statement, event, values)
+        return self._noted(found[0], event) if found else None
+
+    def _take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> tuple[Task | None, bool]:
+        values = {
+            "session": event.session, "lease_ms": event.lease_ms, "unless_ended": unless_ended,
+            "anything": frozenset(capabilities) >= ANYTHING, "capabilities": list(capabilities),
+        }  # fmt: skip
+        found = self._statement(domain, "claim", event, values)
+        if not found:
+            return None, False
+        ended, ready, *row = found[0]
+        if row[0] is not None:
+            return self._noted(row, event), False
+        if ended and unless_ended:
+            return None, True
+        if ready:
+            found = self._statement(domain, "claim_any", event, values)
+            return (self._noted(found[0], event) if found else None), False
+        return None, False
+
+    def _statement(self, domain: str, name: str, event: ev.Event, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        values = {**values, "by": event.by, "data": ev.data(event)}
+        return self._patiently(lambda connection: self._tx(connection, domain).rows(name, values))
+
+    def _noted(self, row: Sequence[Any], event: ev.Event) -> Task:
+        task = rows.task(row)
+        self._seen([(replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence), task)])
+        return task
+
+    def _tx(self, connection: "psycopg.Connection[Any]", domain: str) -> "_Postgres | _Nothing":
+        schema = self._schemas.get(domain) or self._find(connection, domain)
+        return _Postgres(connection, schema, domain, self._space, self._clock) if schema else _Nothing(domain)
+
+    def _find(self, connection: "psycopg.Connection[Any]", domain: str) -> str | None:
+        """The schema of a domain, brought to this layout; None when it has none."""
+        try:
+            row = connection.execute(
+                "select schema, layout from public.ledger_domains where space = %s and domain = %s", (self._space, domain)
+            ).fetchone()
+        except errors.UndefinedTable:
+            return None
+        if row is None:
+            return None
+        if row[1] > len(_MIGRATIONS):
+            raise UnavailableError(f"the ledger of {domain} was written by a later amem (layout {row[1]})", hint="amem --version")
+        if row[1] < len(_MIGRATIONS):
+            self._migrate(connection, domain)
+        self._schemas[domain] = row[0]
+        return str(row[0])
+
+    def _make(self, connection: "psycopg.Connection[Any]", domain: str) -> None:
+        if domain in self._schemas or self._find(connection, domain):
+            return
+        self._migrate(connection, domain)
+        self._find(connection, domain)
+
+    def _migrate(self, connection: "psycopg.Connection[Any]", domain: str) -> None:
+        schema = schema_name(self._space, domain)
+        with connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s)", (_key("amem ledger"),))
+            for statement in queries.text("postgres_public.sql").split(";\n"):
+                connection.execute(statement.encode())
+            row = connection.execute(
+                "select layout from public.ledger_domains where space = %s and domain = %s for update", (self._space, domain)
+            ).fetchone()
+            if row is None:
+                connection.execute(f'create schema "{schema}"'.encode())
+                connection.execute("insert into public.ledger_domains values (%s, %s, %s, 0)", (self._space, domain, schema))
+            for name in _MIGRATIONS[row[0] if row else 0 :]:
+                for statement in queries.text(name).split(";\n"):
+                    connection.execute(queries.pg(statement, schema, self._clock).encode())
+            connection.execute(
+                "update public.ledger_domains set layout = %s where space = %s and domain = %s", (len(_MIGRATIONS), self._space, domain)
+            )
+
+    def _patiently(self, attempt: Callable[["psycopg.Connection[Any]"], T]) -> T:
+        """Run `attempt`, again when another transaction was in the way or the server was away, for as long as patience lasts."""
+        until, delay_s = time.monotonic() + self._patience_s, 0.02
+        while True:
+            try:
+                with self._guard:
+                    return attempt(self._connected())
+            except AmemError:
+                raise
+            except errors.InsufficientPrivilege as error:
+                raise UnavailableError(
+                    f"the ledger's server refuses: {_first_line(error)}", hint="grant create on the database and on schema public to its user"
+                ) from error
+            except (*_CROSSED, *_NOT_NOW) as error:
+                failure: psycopg.Error = error
+            except psycopg.OperationalError as error:
+                with self._guard:
+                    self._drop()
+                if (error.sqlstate or "").startswith("28") or "password authentication failed" in str(error):
+                    raise UnavailableError(f"the ledger's server does not let amem in: {_first_line(error)}", hint=_HINT) from None
+                failure = error
+            except psycopg.Error as error:
+                raise IntegrityError(f"the ledger's server: {_first_line(error)}", hint="amem reindex --ledger --check") from error
+            if time.monotonic() + delay_s > until:
+                raise UnavailableError(f"the ledger's server: {_first_line(failure)}", hint=_HINT) from None
+            # Apart from each other, so that those who met once do not meet again.
+            time.sleep(delay_s * random.uniform(0.5, 1.0))
+            delay_s = min(delay_s * 2, 1.0)
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        if self._connection is not None and not self._connection.broken and not self._connection.closed:
+            return self._connection
+        self._drop()
+        try:
+            connection: psycopg.Connection[Any] = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=5, application_name="amem", keepalives_idle=30, keepalives_interval=5,
+                keepalives_count=3, tcp_user_timeout=20_000,
+            )  # fmt: skip
+        except psycopg.ProgrammingError:
+            # Its text would show a part of the address, and with it the password.
+            raise ConfigError("grants.toml: ledger.url: not a PostgreSQL address", hint="amem doctor --config") from None
+        if connection.info.server_version < _OLDEST:
+            connection.close()
+            raise UnavailableError(f"PostgreSQL {connection.info.server_version // 10000} is too old: 13 or later is needed")
+        connection.execute("set statement_timeout = 30000; set lock_timeout = 10000; set idle_in_transaction_session_timeout = 60000")
+        self._connection = connection
+        return connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _happened(self, number: str) -> bool:
+        """Whether the transaction of that number was committed, once the server is back and it is over."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                row = self._connected().execute("select pg_xact_status(%s::xid8)", (number,)).fetchone()
+                if row is not None and row[0] != "in progress":
+                    return bool(row[0] == "committed")
+            except psycopg.OperationalError:
+                self._drop()
+            if time.monotonic() > until:
+                raise UnavailableError("the ledger's server went away in the middle of a commit: it may have happened", hint=_HINT)
+            time.sleep(0.05)
+
+
+def schema_name(space: str, domain: str) -> str:
+    """The schema of a domain: `ledger_<domain>_<8 hex digits of the digest of space and domain>`."""
+    digest = hashlib.sha256(f"{space}/{domain}".encode() if space else domain.encode()).hexdigest()
+    return f"ledger_{domain}_{digest[:8]}"
+
+
+@cache
+def _statements(schema: str, now: str) -> Mapping[str, bytes]:
+    return {name: body.encode() for name, body in queries.postgres(schema, now).items()}
+
+
+def _key(name: str) -> int:
+    """The number of an advisory lock."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
