@@ -91,6 +91,8 @@ class Grants:
     spend: Mapping[str, Spend] = field(default_factory=dict)
     spend_zone: str = "UTC"
     ledger_url: str | None = None
+    ledger_space: str | None = None
+    """Roots that name the same space share the tasks on a server; without one a root's tasks are its own."""
     limits: LimitSettings = field(default_factory=LimitSettings)
 
     def grant(self, domain: str, principal: str) -> PrincipalGrant | None:
@@ -124,6 +126,9 @@ def load(path: Path) -> Grants:
     spend = {name: _spend(table) for name, table in spend_table.tables()}
     ledger = top.table("ledger")
     ledger_url = ledger.take("url", str)
+    ledger_space = ledger.take("space", str)
+    if ledger_space is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", ledger_space):
+        raise ledger.error("space", f"expected letters, digits and . _ -, found {ledger_space!r}")
     ledger.finish()
     limits = _limits(top.table("limits"))
     top.take("taps", dict)
@@ -131,7 +136,7 @@ def load(path: Path) -> Grants:
     top.finish()
     return Grants(
         owner=owner, default_domain=default_domain, people=people, domains=domains, destinations=destinations,
-        gates=gates, spend=spend, spend_zone=zone, ledger_url=ledger_url, limits=limits,
+        gates=gates, spend=spend, spend_zone=zone, ledger_url=ledger_url, ledger_space=ledger_space, limits=limits,
     )  # fmt: skip
 
 
