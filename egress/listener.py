@@ -38,7 +38,7 @@ class _TooMany(asyncio.Protocol):
         transport.close()
 
 
-async def serve(app: web.Application, listener: socket.socket, *, max_connections: int = MAX_CONNECTIONS) -> Serving:
+async def serve(app: web.Application, listener: socket.socket, *, max_connections: int | None = None) -> Serving:
     """Serve `app` on a bound socket until `cleanup`. Raises OSError."""
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, auto_decompress=False, keepalive_timeout=HEAD_TIMEOUT_S, shutdown_timeout=0.5,
@@ -48,8 +48,10 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
     handlers = runner.server
     assert handlers is not None
 
+    most = max_connections or MAX_CONNECTIONS
+
     def accepted() -> asyncio.Protocol:
-        return handlers() if len(handlers.connections) < max_connections else _TooMany()
+        return handlers() if len(handlers.connections) < most else _TooMany()
 
     server = await asyncio.get_running_loop().create_server(accepted, sock=listener, backlog=BACKLOG)
     return Serving(runner, server)

@@ -13,7 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from aiohttp import ClientError, ClientResponse, web
+from aiohttp import ClientError, ClientResponse, HttpVersion11, web
 from aiohttp.typedefs import Handler
 
 from amem.egress import encodings, flow, replies, routes
@@ -126,6 +126,8 @@ class _Egress:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer one request of the harness."""
         where = flow.target(request.method, request.raw_path)
+        if request.version < HttpVersion11 and "transfer-encoding" in request.headers:
+            where = Malformed("HTTP/1.0 has no transfer-encoding")  # RFC 9112, section 6.1
         if isinstance(where, Malformed):
             _log.warning("session %s: malformed request: %s", self._access.session, where.why)
             return _answer(replies.error(flow.guess(request.path), 400, "malformed", where.why))

@@ -4,6 +4,7 @@ Pure. Follows the WHATWG event-stream rules for line ends (CR LF, LF or CR), `da
 browser it gives what stands before the end of a cut stream (`end`), because a figure that was sent was sent.
 """
 
+import re
 from typing import NamedTuple
 
 MAX_EVENT_BYTES = 32 << 20
@@ -22,6 +23,8 @@ class SseReader:
     """`feed` bytes, get whole events; `end` gives what a stream left unfinished. Holds at most one event."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.wanted: re.Pattern[bytes] | None = None
+        """When set, events in which this is not found may be left out: most of a long answer is passed over without being split."""
         self.dropped = 0
         """Events that were longer than `max_event_bytes`."""
         self._max = max_event_bytes
@@ -38,8 +41,11 @@ class SseReader:
         if not data:
             return []
         events: list[Event] = []
+        data = self._last + data
+        if self.wanted is not None:
+            data = self._pass_over(data, events)
         # Only the last byte of what is pending can be half of a terminator, so nothing is searched twice.
-        *blocks, rest = (self._last + data).split(b"\n\n")
+        *blocks, rest = data.split(b"\n\n")
         self._last = b""
         for block in blocks:
             self._keep(block)
@@ -55,6 +61,18 @@ class SseReader:
         self._last = b""
         self._finish(events)
         return events
+
+    def _pass_over(self, data: bytes, events: list[Event]) -> bytes:
+        """End the event that is pending, then leave out whole events when nothing in all of them is wanted."""
+        assert self.wanted is not None
+        if (self._size or self._dropping) and b"\n\n" in data:
+            block, _, data = data.partition(b"\n\n")
+            self._keep(block)
+            self._finish(events)
+        end = data.rfind(b"\n\n")
+        if end < 0 or self._size or self.wanted.search(data, 0, end) is not None:
+            return data
+        return data[end + 2 :]
 
     def _lines(self, data: bytes) -> bytes:
         """The bytes with every line end as LF; a CR at the end waits, as it may be half of one."""
@@ -104,6 +122,8 @@ class SseReader:
 
 def parse(block: bytes) -> Event | None:
     """One event from its lines (LF line ends); None when it has no data."""
+    if block.startswith(b"data:") and b"\n" not in block:  # what chat completions send, thousands of times over
+        return Event(b"", block[5:].removeprefix(b" "))
     name, data = b"", []
     for line in block.split(b"\n"):
         field, colon, value = line.partition(b":")

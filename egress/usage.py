@@ -9,6 +9,7 @@ confirms it; otherwise the stated figure stands.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from amem.model.call import Dialect, Usage
 
 MAX_JSON_BYTES = 64 << 20
 _LARGEST = 1 << 53
+_LOOK_AT_EVENTS = 4
+_loads = json.JSONDecoder().decode
 
 
 class Metered(NamedTuple):
@@ -41,7 +44,8 @@ class UsageReader:
     def __init__(self, dialect: Dialect, content_type: str = "", content_encoding: str = "") -> None:
         self._seen = _Seen()
         self._read = _READERS[dialect]
-        self._needles = _NEEDLES[dialect]
+        self._needle = _NEEDLES[dialect]
+        self._looked = 0
         self._event_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._decoder = decoder(content_encoding)
         self._fault = None if self._decoder is not None else "unknown_encoding"
@@ -112,14 +116,22 @@ class UsageReader:
     def _events(self, events: list[Any]) -> None:
         for event in events:
             data = event.data
-            # Parsing each delta of a long answer would cost more than passing it on; most cannot hold a figure.
-            if self._seen.model is not None and not any(needle in data for needle in self._needles):
-                continue
+            # Parsing each delta of a long answer would cost more than passing it on; most cannot hold a figure. The first few
+            # are looked at whatever they hold, for the model's name.
+            if self._looked >= _LOOK_AT_EVENTS:
+                if self._needle.search(data) is None:
+                    continue
+            else:
+                self._looked += 1
+                if self._looked == _LOOK_AT_EVENTS and self._sse is not None:
+                    self._sse.wanted = self._needle
             if data == b"[DONE]":
                 self._seen.done = True
                 continue
+            if not data.startswith(b"{"):
+                continue
             try:
-                value = json.loads(data)
+                value = _loads(data.decode())
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
@@ -366,9 +378,9 @@ _READERS: Mapping[Dialect, Callable[[Mapping[str, Any], _Seen], None]] = {
     Dialect.CHAT: _chat,
     Dialect.GEMINI: _gemini,
 }
-_NEEDLES: Mapping[Dialect, tuple[bytes, ...]] = {
-    Dialect.ANTHROPIC: (b'"message_',),
-    Dialect.RESPONSES: (b'"response"', b"[DONE]"),
-    Dialect.CHAT: (b'"usage"', b"[DONE]"),
-    Dialect.GEMINI: (b"usageMetadata", b"finishReason", b"blockReason"),
+_NEEDLES: Mapping[Dialect, re.Pattern[bytes]] = {
+    Dialect.ANTHROPIC: re.compile(rb'"message_'),
+    Dialect.RESPONSES: re.compile(rb'"response"\s*:|\[DONE\]'),
+    Dialect.CHAT: re.compile(rb'"usage"\s*:\s*\{|\[DONE\]'),
+    Dialect.GEMINI: re.compile(rb"usageMetadata|finishReason|blockReason"),
 }

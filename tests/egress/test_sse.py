@@ -1,3 +1,5 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,3 +68,13 @@ def test_a_stream_without_end_holds_one_event_at_most() -> None:
     for _ in range(1000):
         reader.feed(b"data: no blank line ever")
     assert sum(map(len, reader._pieces)) <= 1000
+
+
+@given(st.lists(st.sampled_from([b"data: a\n", b"data: WANTED\n", b"\n", b"data: b", b"\r\n", b"WAN"]), max_size=40).map(b"".join), st.integers(1, 9))
+def test_passing_over_loses_no_wanted_event_and_makes_none_up(stream: bytes, size: int) -> None:
+    reader = SseReader()
+    reader.wanted = re.compile(b"WANTED")
+    found = [event for at in range(0, len(stream), size) for event in reader.feed(stream[at : at + size])] + reader.end()
+    everything = simple(stream)
+    assert [event for event in found if b"WANTED" in event.data] == [event for event in everything if b"WANTED" in event.data]
+    assert not [event for event in found if event not in everything]
