@@ -208,7 +208,7 @@ class Index:
 
     # -------------------------------------------------------------- within
 
-    def _matches(self, match: str, filter: Filter, types: Collection[EntryType]) -> Sequence[tuple[int, float, str]]:
+    def _matches(self, match: str, filter: Filter, types: Collection[EntryType]) -> Sequence[tuple[int, float, int | None, str]]:
         """The best matches that the reader may read, asked in the way that costs least for how much that is."""
         live = self._connection.execute("select n, domain, label, tier, live from acl where live > 0").fetchall()
         mine = [(n, count) for n, domain, label, tier, count in live if filter.admits(domain, _LABELS[label], _TIERS[tier])]

@@ -15,7 +15,11 @@ WINDOW = 200
 MAX_WORDS = 32
 """Words of a question that count: the first ones. A pasted page would otherwise be a thousand lookups."""
 _PREFIX_FROM = 5
-_COLUMNS = "{title summary body grams}"
+_PARAGRAPH = 300
+"""Characters from which on an entry is long enough for its score to be taken as it is."""
+_SOURCE = 0.6
+"""How much the source of a match counts beside the match."""
+_COLUMNS = "{title summary body grams near}"
 
 _STOP = """
 a about above after again against all also am an and any are as at be because been before being below between both but by can
@@ -112,14 +116,6 @@ def type_token(name: str) -> str:
     return f"y{name}z"
 
 
-class Match(NamedTuple):
-    """A match as the index returns it: its row, `bm25()` (smaller is better) and its covered text."""
-
-    n: int
-    bm25: float
-    text: str
-
-
 class Ranked(NamedTuple):
     """Row numbers, best first, and whether the best has every word."""
 
@@ -127,21 +123,41 @@ class Ranked(NamedTuple):
     whole: bool
 
 
-def ranked(matches: Sequence[tuple[int, float, str]], stems: Sequence[str]) -> Ranked:
-    """Reorder matches by `score × (0.1 + share of the words)^0.5`, those with every word first."""
+def ranked(matches: Sequence[tuple[int, float, int | None, str]], stems: Sequence[str]) -> Ranked:
+    """Reorder matches, each `(row, bm25 (smaller is better), series, covered text)`, best first.
+
+    The strength of a match is its score, damped by the square root of the share of words it has and of how far it
+    is from a full paragraph: bm25 favours entries of a line or two too much. Where matches are parts of one source, half as
+    much again is for how well that source answers, by its three best parts. Those with every word come first.
+    """
+    if not matches:
+        return Ranked([], False)
     count = len(stems)
-    if count == 1 or not matches:
-        return Ranked([match[0] for match in matches], bool(matches))
-    factors = [(0.1 + share / count) ** 0.5 for share in range(count + 1)]
-    keyed = []
-    for n, bm25, text in matches:
+    strengths: list[tuple[bool, float, int, int | None]] = []
+    sources: dict[int, list[float]] = {}
+    for n, bm25, series, text in matches:
         has = 0
         for stem in stems:
             if stem in text:
                 has += 1
-        keyed.append((has != count, bm25 * factors[has], n))
-    keyed.sort()
-    return Ranked([key[2] for key in keyed], not keyed[0][0])
+        size = len(text)
+        strength = bm25 * ((0.1 + has / count) * (0.1 + size / _PARAGRAPH if size < _PARAGRAPH else 1.1)) ** 0.5
+        strengths.append((has != count, strength, n, series))
+        if series is not None:
+            sources.setdefault(series, []).append(strength)
+    if sources:
+        strengths = _lifted(strengths, {series: sum(sorted(values)[:3]) / 3 for series, values in sources.items()})
+    strengths.sort()
+    return Ranked([item[2] for item in strengths], not strengths[0][0])
+
+
+def _lifted(
+    strengths: Sequence[tuple[bool, float, int, int | None]], sources: dict[int, float]
+) -> list[tuple[bool, float, int, int | None]]:
+    """Add what the source of each match says for it; a match of no source is its own."""
+    own = [sources[series] if series is not None else strength for _, strength, _, series in strengths]
+    share = _SOURCE * min(item[1] for item in strengths) / min(own)
+    return [(partial, strength + share * source, n, None) for (partial, strength, n, _), source in zip(strengths, own, strict=True)]
 
 
 def _bare(word: str) -> str:

@@ -43,9 +43,9 @@ def connect(path: Path) -> database.Connection:
 
 
 def put(tables: Tables, store: Store, loaded: Loaded, *, lowers: bool = False) -> Put:
-    """Put a file's entry, and those that are active again by it. Inside the caller's transaction."""
+    """Put a file's entry, and those whose words change by it. Inside the caller's transaction."""
     done = tables.put(loaded.entry, place(store.folder, loaded.path, loaded.stat, loaded.digest), lowers=lowers)
-    _revive(tables, store, done.revived)
+    _again(tables, store, done.again)
     return done
 
 
@@ -161,7 +161,8 @@ def _fill(tables: Tables, store: Store, tally: Tally) -> None:
     for path, outcome in _loaded(store):
         if isinstance(outcome, Loaded) and outcome.entry.id not in first:
             first[outcome.entry.id] = path
-            done = put(tables, store, outcome)
+            where = place(store.folder, outcome.path, outcome.stat, outcome.digest)
+            done = tables.put(outcome.entry, where, alone=True)
             tally.added += 1
             if done.raised:
                 tally.raised.append(outcome.entry.id)
@@ -169,6 +170,8 @@ def _fill(tables: Tables, store: Store, tally: Tally) -> None:
                 tables.report(Problem(store.relative(path), "misplaced", f"{outcome.entry.id} belongs in {store.relative(canonical)}"))
         else:
             look(tables, store, path, tally)  # malformed, or the second file of an id: `look` says which of the two counts
+    # Only now does every part of a source have its neighbours.
+    _again(tables, store, [row[0] for row in tables.connection.execute(_SQL["ordered"]).fetchall()])
 
 
 def _loaded(store: Store) -> Iterator[tuple[Path, Loaded | None]]:
@@ -269,19 +272,21 @@ def _elsewhere(tables: Tables, store: Store, entry_id: str, path: Path) -> Path 
 
 def _forget(tables: Tables, store: Store, ids: Iterable[str], tally: Tally) -> None:
     for entry_id in ids:
-        _revive(tables, store, tables.drop(entry_id))
+        _again(tables, store, tables.drop(entry_id))
         tally.removed += 1
 
 
-def _revive(tables: Tables, store: Store, ids: Iterable[str]) -> None:
-    """Put entries again that became active: their words are in their files."""
+def _again(tables: Tables, store: Store, ids: Iterable[str]) -> None:
+    """Put entries again that became active or have new neighbours: their words are in their files."""
     for entry_id in ids:
         sql = "select d.path, e.name from entry e join folder d on d.n = e.folder where e.id = ?"
         folder, name = tables.connection.execute(sql, (entry_id,)).fetchone()
         try:
-            put(tables, store, store.load(store.folder / folder / name))
+            loaded = store.load(store.folder / folder / name)
         except (NotFoundError, Malformed):
             continue  # noticed when it is looked at itself
+        if loaded.entry.id == entry_id:
+            tables.put(loaded.entry, place(store.folder, loaded.path, loaded.stat, loaded.digest), alone=True)
 
 
 def _logged_labels(root: Root) -> dict[str, int]:

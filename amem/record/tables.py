@@ -6,6 +6,7 @@ becomes active again) it names in its answer.
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ COVER_CHARACTERS = 16_000
 """How much of an entry is looked at for the share of words; longer bodies are due for a split anyway."""
 _SQL = blocks("index.sql")
 _SCHEMA = blocks("schema.sql")
+_PART = re.compile(r"((?:transcript|file|source|context):[^#]+)#(\d{1,15})(?:-\d+)?", re.ASCII)
 _ACTIVE, _SUPERSEDED = Status.ACTIVE.value, Status.SUPERSEDED.value
 
 
@@ -51,8 +53,8 @@ class Put:
     moved: bool
     raised: bool
     """The label in the file is lower than the one it is served under."""
-    revived: tuple[str, ...]
-    """Entries that are active again and must be put again, with their words."""
+    again: tuple[str, ...]
+    """Entries whose words must be put again: active again, or beside this one in its source."""
 
 
 def seal(found: os.stat_result) -> str:
@@ -99,8 +101,11 @@ class Tables:
         self._folders.clear()
         self._acls.clear()
 
-    def put(self, entry: Entry, place: Place, *, lowers: bool = False) -> Put:
-        """Put an entry as its file says, never under a label lower than it had, unless `lowers`: the owner's logged act."""
+    def put(self, entry: Entry, place: Place, *, lowers: bool = False, alone: bool = False) -> Put:
+        """Put an entry as its file says, never under a label lower than it had, unless `lowers`: the owner's logged act.
+
+        `alone` leaves its neighbours in its source as they are: they are being put themselves.
+        """
         execute = self.connection.execute
         known = execute(_SQL["known"], (entry.id,)).fetchone()
         floor = known[1] if known else self._floor(entry.id)
@@ -109,6 +114,8 @@ class Tables:
         folder = self.folder(place.folder)
         successor = self._successor(entry.id, entry.domain)
         status = _SUPERSEDED if entry.status is Status.ACTIVE and successor else entry.status.value
+        series, turn = self._turn(entry)
+        beside = () if alone or not known else self._beside(known[7], known[8], known[3])
         if known:
             self._withdraw(known[0], known[2], known[3])
         n = execute(
@@ -118,19 +125,21 @@ class Tables:
                 entry.tier.rank, entry.status.value, status, entry.author, entry.written_at, entry.session, entry.task, entry.left_by,
                 entry.owner, entry.review_by, _list(entry.sources), _list(entry.supersedes), entry.superseded_by or successor, entry.basis,
                 entry.valid_from_at, entry.valid_to_at, entry.lineage.rank if entry.lineage else None, tokens(entry.body), acl, folder,
-                place.name, place.seal, place.digest,
+                place.name, place.seal, place.digest, series, turn,
             ),
         ).lastrowid  # fmt: skip
         assert n is not None
         if status == _ACTIVE:
-            self._serve(n, entry, acl)
-        revived = self._link(entry)
+            near = self._beside(series, turn, acl)
+            self._serve(n, entry, acl, series, " ".join(near.values()))
+            beside = {**dict(beside), **near} if not alone else {}
+        again = (*self._link(entry), *beside)
         return Put(
             added=known is None,
             changed=known is not None and known[4] != place.digest,
             moved=known is not None and (known[5], known[6]) != (folder, place.name),
             raised=label > entry.classification.rank,
-            revived=revived,
+            again=again,
         )
 
     def drop(self, entry_id: str) -> tuple[str, ...]:
@@ -138,12 +147,13 @@ class Tables:
         known = self.connection.execute(_SQL["known"], (entry_id,)).fetchone()
         if known is None:
             return ()
+        beside = self._beside(known[7], known[8], known[3])
         self._withdraw(known[0], known[2], known[3])
         self.floors([(entry_id, known[1])])
         self.connection.execute("delete from entry where n = ?", (known[0],))
         before = [old for (old,) in self.connection.execute("select old from link where new = ?", (entry_id,))]
         self.connection.execute("delete from link where new = ?", (entry_id,))
-        return self._settle(before)
+        return (*self._settle(before), *beside)
 
     def touch(self, entry_id: str, place: Place) -> None:
         """Remember where a file is and how it looks when its bytes are those that are indexed."""
@@ -186,14 +196,27 @@ class Tables:
         row = self.connection.execute(_SQL["successor"], (entry_id, domain)).fetchone()
         return row[0] if row else None
 
-    def _serve(self, n: int, entry: Entry, acl: int) -> None:
+    def _turn(self, entry: Entry) -> tuple[int | None, int | None]:
+        """The source an entry is a part of and its place there, by the first of its sources that says one."""
+        for source in entry.sources:
+            if found := _PART.fullmatch(source):
+                self.connection.execute("insert or ignore into series (source) values (?)", (found[1],))
+                return self.connection.execute("select n from series where source = ?", (found[1],)).fetchone()[0], int(found[2])
+        return None, None
+
+    def _beside(self, series: int | None, turn: int | None, acl: int) -> dict[str, str]:
+        """What is said just before and after in the same source, by entry; never of an entry that others may read."""
+        return dict(self.connection.execute(_SQL["beside"], (series, turn, acl))) if series is not None else {}
+
+    def _serve(self, n: int, entry: Entry, acl: int, series: int | None, near: str) -> None:
         """Make an entry findable."""
         title, summary, body = prepared(entry.title), prepared(entry.summary), prepared(entry.body)
         grams = f"{title.grams} {summary.grams} {body.grams}".strip()
         words = f"{acl_token(acl)} {type_token(entry.type.value)}"
-        self.connection.execute(_SQL["put_words"], (n, title.spaced, summary.spaced, body.spaced, grams, words))
-        text = fold(f"{entry.title}\n{entry.summary}\n{entry.body[:COVER_CHARACTERS]}")
-        self.connection.execute("insert into cover values (?, ?)", (n, text))
+        self.connection.execute(_SQL["put_words"], (n, title.spaced, summary.spaced, body.spaced, grams, near, words))
+        head = fold(f"{entry.title}\n{entry.summary}\n")
+        text = head + fold(entry.body[:COVER_CHARACTERS])
+        self.connection.execute("insert into cover values (?, ?, ?, ?)", (n, series, len(head), text))
         self.connection.execute("insert into seat values (?, ?)", (n, acl))
         self.connection.execute("update acl set live = live + 1 where n = ?", (acl,))
 
@@ -217,21 +240,24 @@ class Tables:
 
     def _settle(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Bring the status of entries in line with their successors; return those whose words must be put again."""
-        revived = []
+        again: list[str] = []
         for entry_id in ids:
-            row = self.connection.execute("select n, status, acl, mark, domain from entry where id = ?", (entry_id,)).fetchone()
+            row = self.connection.execute(
+                "select n, status, acl, mark, domain, series, turn from entry where id = ?", (entry_id,)
+            ).fetchone()
             if row is None or row[3] != _ACTIVE:  # a file that says superseded or demoted needs nobody to confirm it
                 continue
-            n, status, acl, _, domain = row
+            n, status, acl, _, domain, series, turn = row
             successor = self._successor(entry_id, domain)
             if successor and status == _ACTIVE:
+                again += self._beside(series, turn, acl)
                 self._withdraw(n, status, acl)
                 self.connection.execute("update entry set status = ?, superseded_by = ? where n = ?", (_SUPERSEDED, successor, n))
             elif successor:
                 self.connection.execute("update entry set superseded_by = ? where n = ?", (successor, n))
             elif status != _ACTIVE:
-                revived.append(entry_id)
-        return tuple(revived)
+                again.append(entry_id)
+        return tuple(again)
 
 
 def place(record: Path, path: Path, found: os.stat_result, digest: str) -> Place:

@@ -6,16 +6,16 @@ e.review_by, e.sources, e.supersedes, e.superseded_by, e.basis, e.valid_from_at,
 -- put_entry --
 -- Insert an entry or take its place; the row number stays.
 insert or replace into entry (n, id, version, type, title, summary, domain, label, tier, mark, status, author, written_at, session, task, left_by, owner,
-  review_by, sources, supersedes, superseded_by, basis, valid_from_at, valid_to_at, lineage, tokens, acl, folder, name, seal, digest)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  review_by, sources, supersedes, superseded_by, basis, valid_from_at, valid_to_at, lineage, tokens, acl, folder, name, seal, digest, series, turn)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- put_words --
 -- Index the words of an active entry.
-insert into f (rowid, title, summary, body, grams, acl) values (?, ?, ?, ?, ?, ?)
+insert into f (rowid, title, summary, body, grams, near, acl) values (?, ?, ?, ?, ?, ?, ?)
 
 -- known --
 -- What is known of an entry before it is put again.
-select n, label, status, acl, digest, folder, name, title, seal from entry where id = ?
+select n, label, status, acl, digest, folder, name, series, turn from entry where id = ?
 
 -- successor --
 -- The newest entry of the same domain that says it supersedes this one and was not itself withdrawn.
@@ -29,16 +29,27 @@ select c.id from chain c left join entry e on e.id = c.id where e.superseded_by 
 
 -- ranked_all --
 -- The best matches of a reader who may read everything.
-select m.n, m.s, c.text from (select rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.0) as s from f where f match ? order by s, rowid limit ?) m
+select m.n, m.s, c.series, c.text from (select rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from f where f match ? order by s, rowid limit ?) m
 join cover c on c.n = m.n order by m.s, m.n
 
 -- ranked_wide --
 -- The best matches of a reader who may read much: the seat is looked at before a score is computed.
-select m.n, m.s, c.text from (
-  select f.rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.0) as s from f cross join seat on seat.n = f.rowid
+select m.n, m.s, c.series, c.text from (
+  select f.rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from f cross join seat on seat.n = f.rowid
   where f match ? and seat.acl in ({acls}) order by s, f.rowid limit ?) m
 join cover c on c.n = m.n order by m.s, m.n
 
 -- unmarked --
 -- Entries that are superseded only because their successor says so.
 select e.id, e.superseded_by, d.path, e.name from entry e join folder d on d.n = e.folder where e.mark = 'active' and e.status = 'superseded'
+
+-- beside --
+-- The active entries just before and just after a place in a source, read by the same readers, and what they say.
+select e.id, substr(c.text, c.head + 1) from (
+  select * from (select n, id from entry where series = ?1 and turn < ?2 and status = 'active' and acl = ?3 order by turn desc, n desc limit 1)
+  union all select * from (select n, id from entry where series = ?1 and turn > ?2 and status = 'active' and acl = ?3 order by turn, n limit 1)
+) e join cover c on c.n = e.n
+
+-- ordered --
+-- Every active entry that has a place in a source.
+select id from entry where series is not null and status = 'active' order by n

@@ -1,7 +1,7 @@
 -- drop --
 -- Everything, so that another version of the schema can be built in its place.
 drop table if exists f; drop table if exists entry; drop table if exists cover; drop table if exists seat; drop table if exists acl;
-drop table if exists link; drop table if exists folder; drop table if exists problem; drop table if exists floor;
+drop table if exists link; drop table if exists folder; drop table if exists problem; drop table if exists floor; drop table if exists series;
 
 -- create --
 -- One row an entry, with all of its front matter that is asked for; `status` and `superseded_by` also follow from the successor.
@@ -10,14 +10,15 @@ create table entry (
   domain text not null, label integer not null, tier integer not null, mark text not null, status text not null, author text not null,
   written_at text not null, session text, task text, left_by text, owner text, review_by text, sources text not null, supersedes text not null,
   superseded_by text, basis text, valid_from_at text, valid_to_at text, lineage integer, tokens integer not null, acl integer not null,
-  folder integer not null, name text not null, seal text not null, digest text not null
+  folder integer not null, name text not null, seal text not null, digest text not null, series integer, turn integer
 );
--- The words of the active entries. `grams` are pairs of characters of scripts without spaces; `acl` is who may read, and never scored.
+-- The words of the active entries. `grams` are pairs of characters of scripts without spaces; `near` is what the entries before and after
+-- it in its source say, where who may read them is the same; `acl` is who may read, and never scored.
 create virtual table f using fts5(
-  title, summary, body, grams, acl, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+  title, summary, body, grams, near, acl, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
--- Their text in lower case, to see which words of a question an entry has.
-create table cover (n integer primary key, text text not null);
+-- Their text in lower case, to see which words of a question an entry has; the body begins at `head`.
+create table cover (n integer primary key, series integer, head integer not null, text text not null);
 -- Who may read each active entry: as small as can be, for it is looked at once for every match of a wide reader.
 create table seat (n integer primary key, acl integer not null);
 -- The combinations there are of domain, label and tier, and how many active entries have each.
@@ -30,6 +31,8 @@ create index link_new on link (new);
 create table folder (n integer primary key, path text not null unique, mtime_ns integer not null);
 -- Files that are not served as they stand.
 create table problem (path text primary key, kind text not null, why text not null) without rowid;
+-- Sources whose parts are entries with an order: a transcript's turns, a file's sections.
+create table series (n integer primary key, source text not null unique);
 -- The labels of entries that were there once: one that comes back is not served under a lower one.
 create table floor (id text primary key, label integer not null) without rowid;
 
@@ -37,4 +40,5 @@ create table floor (id text primary key, label integer not null) without rowid;
 -- Made after a bulk build, which would only slow down with them.
 create index if not exists entry_folder on entry (folder);
 create index if not exists entry_written on entry (status, written_at, n);
+create index if not exists entry_series on entry (series, turn) where series is not null;
 create index if not exists entry_acl on entry (status, acl, type);
