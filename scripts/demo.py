@@ -41,7 +41,7 @@ def main() -> int:
             grants.write(f'\n[destinations.demo]\nceiling = "internal"\nbase_url = "{provider.url}"\n')
         say("3/5 the agent runs in the sandbox: memory over MCP, model calls through the egress")
         os.environ.setdefault("DEMO_API_KEY", "demo-key-that-stays-outside")
-        launch = amem("launch", "--harness", "command", "--auth", "key", "--model", MODEL, "--workdir", str(tree), "--prompt", PROMPT,
+        launch = amem("launch", "--harness", "command", "--provider", "demo", "--model", MODEL, "--workdir", str(tree), "--prompt", PROMPT,
                       "--", "python3", "agent.py", check=False)  # fmt: skip
         told = sum(usage.total for usage in provider.totals().values())
     say("4/5 what was metered, and what the next session finds")

@@ -58,6 +58,8 @@ class Plan:
     routes: Mapping[Dialect, Route]
     credential: Secret | None
     model: str | None
+    args: tuple[str, ...]
+    """What follows the harness's own arguments."""
     domain: str
     principal: str
     label: Label
@@ -89,6 +91,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         routes=table,
         credential=routes.credential(choice.destination, way, credentials),
         model=asked.model,
+        args=() if harness.name == "command" else asked.args,
         domain=domain,
         principal=principal,
         label=asked.label or Label.PUBLIC,
@@ -148,7 +151,7 @@ def _program(harness: Harness, asked: Asked, environment: Mapping[str, str]) -> 
     if harness.name == "command":
         if not asked.args:
             raise UsageError("--harness command runs a program: name it after --", hint="amem launch --harness command -- python3 agent.py")
-        return registry.Program(argv=asked.args[:1], roots=(), pinned=None)
+        return registry.Program(argv=asked.args, roots=(), pinned=None)
     found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)

@@ -57,9 +57,6 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
     """Resolve a launch into arguments, files and a sandbox. Makes nothing on disk. Raises AmemError."""
     found = plan(asked, settings.root, settings.grants, settings.credentials, settings.environment, settings.domain)
     session = asked.session_id or ids.draw("session")
-    args = asked.args
-    if found.harness.name == "command":
-        args = (*args[1:], *([asked.prompt] if asked.prompt is not None else []))
     facts = LaunchFacts(
         auth=found.auth,
         destination=found.destination,
@@ -70,7 +67,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         placeholder=f"amem-{session}",
         model=found.model,
         prompt=asked.prompt,
-        args=args,
+        args=found.args,
     )
     launch = base.launch(found.harness, facts)
     home = str(settings.root.homes / session)
