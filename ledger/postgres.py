@@ -274,7 +274,7 @@ class PostgresLedger(Operations):
                 raise
             except errors.InsufficientPrivilege as error:
                 raise UnavailableError(
-                    f"the ledger's server refuses: {_first_line(error)}", hint="grant create on the database and on schema public to its user"
+                    f"the ledger's server refuses: {_first_line(error)}", hint="grant create on its database and schema public to its user"
                 ) from error
             except (*_CROSSED, *_NOT_NOW) as error:
                 failure: psycopg.Error = error

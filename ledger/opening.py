@@ -1,0 +1,35 @@
+"""Which ledger a root has: SQLite under the root, or the server that `[ledger] url` names. psycopg is imported only for the latter."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from amem.ledger.store import Ledger, Observe
+from amem.settings.grants import Grants
+from amem.settings.root import Root
+
+
+def open_ledger(root: Root, grants: Grants, observe: Observe | None = None) -> Ledger:
+    """Open the root's ledger; the caller closes it. Raises UnavailableError, ConfigError."""
+    if grants.ledger_url is None:
+        from amem.ledger.sqlite import SqliteLedger
+
+        return SqliteLedger(root.ledger, observe=observe)
+    from amem.ledger.postgres import PostgresLedger
+
+    return PostgresLedger(grants.ledger_url, space=grants.ledger_space or own_space(root.state / "ledger.space"), observe=observe)
+
+
+def own_space(path: Path) -> str:
+    """The space of a root that names none: random, drawn on first use and kept in this file, so that no other root has it."""
+    drawn = f"root-{os.urandom(8).hex()}"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.{drawn}")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="ascii") as file:
+        file.write(drawn + "\n")
+        os.fsync(file.fileno())
+    # A link is made whole or not at all, and never over one that is there: the first process wins.
+    with suppress(FileExistsError):
+        os.link(fresh, path)
+    os.unlink(fresh)
+    return path.read_text(encoding="ascii").strip()
