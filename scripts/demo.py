@@ -33,7 +33,15 @@ def main() -> int:
     shutil.copy(PROJECT / "examples" / "agent.py", tree)
     say("1/5 a root, seeded from this project's own documents")
     amem("init", "--owner", "human:demo:you", "--domain", "dom-demo")
-    run([sys.executable, str(PROJECT / "scripts" / "seed-corpus.py"), "--root", str(PLACE / "root"), *(str(PROJECT / path) for path in FROM)])
+    run(
+        [
+            sys.executable,
+            str(PROJECT / "scripts" / "seed-corpus.py"),
+            "--root",
+            str(PLACE / "root"),
+            *(str(PROJECT / path) for path in FROM),
+        ]
+    )
     before = measured()
     with running(SCRIPT) as provider:
         say(f"2/5 the scripted provider answers at {provider.url}; grants.toml names it as destination demo")
