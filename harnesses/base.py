@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from posixpath import dirname
 
 from amem.errors import UsageError
 from amem.model.call import Dialect
@@ -180,13 +181,18 @@ class Harness:
     """The one command that installs it."""
     roots: Callable[[str], tuple[str, ...]] = lambda binary: (binary,)
     """The host paths that must be readable inside for this real binary to run; by default the file alone."""
+    last: Callable[[LaunchFacts], tuple[str, ...]] | None = None
+    """What a headless run wants after even the user's own arguments."""
+    stdin: str | None = None
+    """The file of the private home that a headless run reads as its stdin; None where it reads nothing."""
     answer: AnswerKind = AnswerKind.TEXT
     hooks: tuple[Hook, ...] = ()
     mcp_tool: str = "{tool}"
     """The name a memory tool has for the model and in hooks."""
     refusals: Mapping[Auth, str] = field(default_factory=dict)
     """Why a mode that one might expect is not supported."""
-    model_required: frozenset[Auth] = frozenset({Auth.GATEWAY})
+    model_required: frozenset[str] = frozenset({Auth.GATEWAY})
+    """The modes and destinations that need a model named."""
     login: Login | None = None
     tunnel_hosts: tuple[str, ...] = ()
     """`host:port` it may reach through a pinned tunnel on a subscription; nothing else, and unmetered."""
@@ -228,15 +234,21 @@ def choose(harness: Harness, *, auth: str | None, destination: str | None) -> Ch
 def launch(harness: Harness, facts: LaunchFacts) -> Launch:
     """Say what to run. Raises UsageError for facts the harness cannot be launched on."""
     choose(harness, auth=facts.auth, destination=facts.destination)
-    if facts.auth in harness.model_required and not facts.model:
-        raise UsageError(f"{harness.name}: AUTH {facts.auth} needs a model", hint=f"amem launch --harness {harness.name} --model NAME")
+    if not facts.model and harness.model_required & {facts.auth, facts.destination}:
+        raise UsageError(
+            f"{harness.name}: AUTH {facts.auth} at {facts.destination} needs a model",
+            hint=f"amem launch --harness {harness.name} --model NAME",
+        )
     if facts.prompt is not None:
         if not facts.prompt.strip():
             raise UsageError("the prompt is empty")
         size = len(facts.prompt.encode())
         if size > MAX_PROMPT_BYTES:
             raise UsageError(f"the prompt has {size} bytes; {MAX_PROMPT_BYTES} fit: put the rest into a file in the tree and name it")
-    argv = (*facts.program, *harness.arguments(facts), *facts.args)
+    last = harness.last(facts) if facts.headless and harness.last is not None else ()
+    argv = (*facts.program, *harness.arguments(facts), *facts.args, *last)
+    if facts.headless and harness.stdin is not None:
+        argv = ("/bin/sh", "-c", 'exec "$@" < "$0"', f"{facts.home}/{harness.stdin}", *argv)
     if not argv:
         raise UsageError(f"{harness.name}: no program to run", hint=f"amem launch --harness {harness.name} -- PROGRAM ARGS")
     if any("\0" in argument for argument in argv):
@@ -264,6 +276,12 @@ def outdated(harness: Harness, version: str) -> str | None:
         return None
     floor = ".".join(map(str, harness.version.floor))
     return f"{harness.title} {found[0]} is too old: {floor} or later is needed, because {harness.version.reason}"
+
+
+def package_tree(binary: str) -> tuple[str, ...]:
+    """The outermost `node_modules` around a script, since npm may put what it needs beside it; else its folder."""
+    folder, found, _ = binary.partition("/node_modules/")
+    return (f"{folder}/node_modules",) if found else (dirname(binary),)
 
 
 def _mode(harness: Harness, auth: str) -> Auth:

@@ -4,11 +4,11 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from amem.harnesses.base import Hook, LaunchFacts
 
-Value = str | int | bool | list[Any] | dict[str, Any]
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -27,6 +27,12 @@ def as_toml(value: Mapping[str, Any]) -> bytes:
 def command(facts: LaunchFacts, harness: str, hook: Hook) -> str:
     """The shell command of a hook. The harness is named, because not every event says whose it is."""
     return shlex.join((*facts.hook, "hook", hook.kind, harness))
+
+
+def asset(name: str, facts: LaunchFacts) -> bytes:
+    """A plugin or extension from `assets`, package data, with the hook program's command put in."""
+    text = (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+    return text.replace("@HOOK@", json.dumps(facts.hook)).encode()
 
 
 def hook_table(facts: LaunchFacts, harness: str, hooks: Iterable[Hook], *, per_second: int = 1) -> dict[str, Any]:

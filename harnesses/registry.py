@@ -11,14 +11,21 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from posixpath import dirname
 
 from amem.errors import UsageError
-from amem.harnesses.base import Harness
+from amem.harnesses.base import Harness, package_tree
 
 HARNESSES = {
     "claude": "amem.harnesses.claude",
     "codex": "amem.harnesses.codex",
+    "gemini": "amem.harnesses.gemini",
+    "agy": "amem.harnesses.agy",
+    "qwen": "amem.harnesses.qwen",
+    "grok": "amem.harnesses.grok",
+    "muse": "amem.harnesses.muse",
+    "pi": "amem.harnesses.pi",
+    "copilot": "amem.harnesses.copilot",
+    "opencode": "amem.harnesses.opencode",
     "command": "amem.harnesses.command",
 }
 SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
@@ -79,7 +86,7 @@ def pins() -> Mapping[str, Pin]:
 
 
 def find(harness: Harness, *, path: str, cache: str, machine: str, resolve: Resolve) -> Program | None:
-    """Find a harness: first on the host's PATH, then in the cache of pinned programs; None when it is in neither, or is no program of its own.
+    """Find a harness: first on the PATH, then in the cache of pinned programs; None when it is in neither or is no program itself.
 
     `machine` is what `uname -m` says; `cache` is the folder `make harnesses` installs into.
     """
@@ -94,12 +101,6 @@ def find(harness: Harness, *, path: str, cache: str, machine: str, resolve: Reso
         return None
     cached = resolve(_installed(pin, cache, machine))
     return None if cached is None else _program(harness, cached, pin, pin.version, path, cache, machine, resolve)
-
-
-def package_tree(binary: str) -> tuple[str, ...]:
-    """The outermost `node_modules` around a script, since npm may put what it needs beside it; else its folder."""
-    folder, found, _ = binary.partition("/node_modules/")
-    return (f"{folder}/node_modules",) if found else (dirname(binary),)
 
 
 def _program(

@@ -180,7 +180,8 @@ def _gemini(event: dict[str, Any]) -> Iterator[Piece]:
         if not key or _table(message).get("type") not in (USER, "gemini"):
             continue
         if message["type"] == USER:
-            yield Piece(USER, _text(message.get("content")), key=key, replaces=True)
+            if said := _text(message.get("content")):  # else what tools answered, which stands with their calls too
+                yield Piece(USER, said, key=key, replaces=True)
             continue
         thoughts = [_table(thought) for thought in _list(message.get("thoughts"))]
         reasoning = "\n".join(f"{_string(thought.get('subject'))}: {_string(thought.get('description'))}" for thought in thoughts)
@@ -248,12 +249,14 @@ def _copilot(event: dict[str, Any]) -> Iterator[Piece]:
 def _grok(event: dict[str, Any]) -> Iterator[Piece]:
     """Grok Build 1.0.41, `chat_history.jsonl`."""
     match event.get("type"):
-        case "user":
+        case "user" if "prompt_index" in event:  # without one it is a reminder of Grok's own
             yield Piece(USER, _text(event.get("content")))
+        case "reasoning":
+            summary = _text(event.get("summary"))
+            yield Piece(ASSISTANT, reasoning=summary, how=SUMMARISED if summary else WITHHELD)
         case "assistant":
             tools = tuple(_call(call.get("name"), call.get("arguments")) for call in map(_table, _list(event.get("tool_calls"))))
-            thought = _text(event.get("reasoning_content"))
-            yield Piece(ASSISTANT, _text(event.get("content")), thought, RETURNED if thought else None, tools)
+            yield Piece(ASSISTANT, _text(event.get("content")), tools=tools)
         case "tool_result":
             yield Piece(TOOL, _text(event.get("content")))
 

@@ -23,6 +23,9 @@ FACTS = LaunchFacts(
         ("codex", "key", "xai", Choice(auth=Auth.KEY, destination="xai")),
         ("codex", None, "llmao", Choice(auth=Auth.GATEWAY, destination="llmao")),
         ("command", None, None, Choice(auth=Auth.KEY, destination="anthropic")),
+        ("opencode", None, None, Choice(auth=Auth.KEY, destination="anthropic")),
+        ("opencode", None, "github-copilot", Choice(auth=Auth.SUBSCRIPTION, destination="github-copilot")),
+        ("qwen", None, None, Choice(auth=Auth.KEY, destination="dashscope")),
     ],
 )
 def test_auth_and_destination_are_settled(harness: str, auth: str | None, destination: str | None, chosen: Choice) -> None:
@@ -33,6 +36,8 @@ def test_auth_and_destination_are_settled(harness: str, auth: str | None, destin
     ("harness", "auth", "destination", "says"),
     [
         ("command", "subscription", None, "no login that could be carried in"),
+        ("qwen", "subscription", None, "free login tier ended"),
+        ("pi", "subscription", None, "pi has none of its own"),
         ("claude", "keys", None, "no AUTH mode 'keys'; claude has subscription, key, gateway"),
         ("claude", "key", "openai", "AUTH key does not go to 'openai'; it goes to anthropic, demo"),
         ("claude", None, "xai", "no destination 'xai'; it has anthropic, demo, llmao"),
@@ -59,6 +64,13 @@ def test_what_is_not_to_be_had_is_refused_with_the_reason(harness: str, auth: st
 def test_facts_that_cannot_be_launched_are_refused(change: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         base.launch(registry.load("claude"), replace(FACTS, **change))  # type: ignore[arg-type]
+
+
+def test_a_destination_may_need_a_model_where_its_mode_does_not() -> None:
+    opencode = registry.load("opencode")
+    base.launch(opencode, FACTS)
+    with pytest.raises(UsageError, match="AUTH key at demo needs a model"):
+        base.launch(opencode, replace(FACTS, destination="demo"))
 
 
 def test_the_longest_prompt_that_is_taken_fits_one_argument() -> None:

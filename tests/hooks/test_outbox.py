@@ -143,7 +143,7 @@ def test_copilots_transcript_is_found_by_its_session(home: Path) -> None:
 def test_groks_turns_stand_beside_the_stream_it_names(home: Path) -> None:
     folder = home / ".grok/sessions/x/y"
     folder.mkdir(parents=True)
-    (folder / "chat_history.jsonl").write_text('{"type":"user","content":"hello"}')
+    (folder / "chat_history.jsonl").write_text('{"type":"user","content":"hello","prompt_index":0}')
     leave("session-end", "grok", {"transcriptPath": "~/.grok/sessions/x/y/updates.jsonl"})
     assert "#1 user\nhello" in notes(home)["session-end-01.md"]
 

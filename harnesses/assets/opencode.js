@@ -1,0 +1,47 @@
+// amem's plugin: asks the hook program before a tool, and leaves the session's messages where the hooks can read them.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+
+const HOOK = @HOOK@;
+const FOLDER = `${homedir()}/.amem/opencode`;
+
+function hook(kind, event) {
+  const done = spawnSync(HOOK[0], [...HOOK.slice(1), "hook", kind, "opencode"], {
+    input: JSON.stringify(event), encoding: "utf8", timeout: 15000,
+  });
+  return { code: done.status, said: (done.stderr ?? "").trim() };
+}
+
+// Sessions are kept in SQLite; the turns are wanted as lines of {info, parts}.
+async function keep(client, sessionID) {
+  if (!/^[A-Za-z0-9_-]+$/.test(sessionID ?? "")) return undefined;
+  const found = await client.session.messages({ path: { id: sessionID } });
+  const path = `${FOLDER}/${sessionID}.jsonl`;
+  mkdirSync(FOLDER, { recursive: true, mode: 0o700 });
+  writeFileSync(`${path}.new`, (found.data ?? []).map((message) => JSON.stringify(message) + "\n").join(""), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+  return path;
+}
+
+async function note(client, kind, sessionID, trigger) {
+  try {
+    hook(kind, { session_id: sessionID, trigger, transcript_path: await keep(client, sessionID) });
+  } catch {
+    hook(kind, { session_id: sessionID, trigger }); // a note without the turns is better than none
+  }
+}
+
+export const Amem = async ({ client, directory }) => ({
+  "tool.execute.before": async (input, output) => {
+    const { code, said } = hook("pre-tool", {
+      cwd: directory, session_id: input.sessionID, tool_name: input.tool, tool_input: output.args,
+    });
+    // Whatever is not a plain yes stops the tool: a hook that died, or that took too long, has not looked.
+    if (code !== 0) throw new Error(said || "amem: the memory hook gave no answer, so the tool may not run");
+  },
+  "experimental.session.compacting": async (input) => note(client, "pre-compact", input.sessionID, "auto"),
+  event: async ({ event }) => {
+    if (event.type === "session.idle") await note(client, "session-end", event.properties.sessionID, "idle");
+  },
+});
