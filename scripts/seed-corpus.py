@@ -45,10 +45,7 @@ def main() -> int:
     try:
         place = root.locate(options.root, os.environ).existing()
         allowed = grants.load(place.grants)
-        only = next(iter(allowed.domains)) if len(allowed.domains) == 1 else None
-        domain = options.domain or only or allowed.default_domain
-        if domain not in allowed.domains:
-            raise UsageError(f"--domain {domain or 'is needed'}: this root has {', '.join(allowed.domains)}")
+        domain = chosen(allowed, options.domain)
         found = [item for path in options.paths for item in read(path)]
         memory = open_memory(place, allowed)
         try:
@@ -64,6 +61,15 @@ def main() -> int:
         )
     )
     return 1 if tally["refused"] else 0
+
+
+def chosen(allowed: grants.Grants, asked: str | None) -> str:
+    """The domain asked for, the only one, or the default one. Raises UsageError that names them."""
+    only = next(iter(allowed.domains)) if len(allowed.domains) == 1 else None
+    domain = asked or only or allowed.default_domain
+    if domain is None or domain not in allowed.domains:
+        raise UsageError(f"--domain {domain or 'is needed'}: this root has {', '.join(allowed.domains)}")
+    return domain
 
 
 def read(path: Path) -> Iterator[tuple[str, Section]]:

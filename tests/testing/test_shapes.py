@@ -76,6 +76,12 @@ def test_usage_counts_as_the_provider_counts(dialect: Dialect) -> None:
     assert body["usageMetadata" if dialect is Dialect.GEMINI else "usage"] == USAGES[dialect]
 
 
+def test_anthropic_pings_between_events() -> None:
+    """As the real API does, so that a reader which knows only the documented order is found out."""
+    body = shapes.WHOLE[Dialect.ANTHROPIC](ANSWERS["text"], SPENT, "m", 0)
+    assert [name for name, _text in sse(streamed(Dialect.ANTHROPIC, body, 0))][2] == "ping"
+
+
 def test_what_a_dialect_cannot_say_is_not_in_its_sum() -> None:
     silent = Usage(input=1, output=2, cache_read=3, cache_write=4)
     assert {dialect: shapes.spoken(dialect, silent) for dialect in Dialect} == {
