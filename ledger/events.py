@@ -6,6 +6,7 @@ in `read`.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
@@ -205,3 +206,8 @@ def read(kind: str, task: str, by: str, at_ms: int, fence: int, text: str) -> Ev
     """The event that these columns hold. Raises KeyError on a kind, TypeError on a key, that this version does not know."""
     keys: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()}
     return KINDS[kind](task=task, by=by, at_ms=at_ms, fence=fence, **keys)
+
+
+def of_row(row: Sequence[Any]) -> Event:
+    """The event of a row: kind, task, principal, at_ms, fence, data."""
+    return read(*row)

@@ -8,9 +8,10 @@ from collections.abc import Collection, Sequence
 
 from amem.ledger import events as ev
 from amem.ledger import rank, rows
+from amem.ledger.draft import DEFAULT_PRIORITY, MAX_DEPENDENCIES, MAX_TITLE, Draft, digest
 from amem.ledger.rank import Move
 from amem.ledger.store import Filed, Refused, Spawn, Why
-from amem.ledger.task import DEFAULT_PRIORITY, IRREVERSIBLE, MAX_DEPENDENCIES, MAX_TITLE, Draft, Status, Task, covers, digest
+from amem.ledger.task import IRREVERSIBLE, Status, Task, covers
 from amem.ledger.work import Work
 from amem.model import ids
 from amem.model.principal import SYSTEM

@@ -4,14 +4,14 @@ The rules are here once for both databases. A database adds how a transaction is
 that every worker repeats (claim, heartbeat, complete) in one statement of its own, with the same outcome.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
 from amem.ledger import rank, rows
+from amem.ledger.backend import Backend, Done, Tx
+from amem.ledger.draft import MAX_DEPENDENCIES, Draft, digest, prose
 from amem.ledger.filing import admit_task, again, file, move, resume, spawn
 from amem.ledger.holding import closed_by, give_back, held, repeated, stale, sweep
 from amem.ledger.projection import BLOCKER_RUNS
@@ -30,7 +30,7 @@ from amem.ledger.store import (
     Spawn,
     Why,
 )
-from amem.ledger.task import IRREVERSIBLE, MAX_DEPENDENCIES, Draft, Status, Task, covers, digest, known, prose
+from amem.ledger.task import IRREVERSIBLE, Status, Task, covers, known
 from amem.ledger.work import Work
 from amem.model import ids
 from amem.model.principal import SYSTEM
@@ -40,30 +40,12 @@ CHECK_STATES = ("verified", "failed", "unchecked")
 VERDICTS = ("satisfied", "needs_revision", "max_iterations_reached", "failed", "interrupted")
 
 
-class Operations(Reading, ABC):
-    """The operations of `store.Ledger` over transactions that a database makes."""
+class Operations(Reading):
+    """The operations of `store.Ledger` over any backend."""
 
-    def __init__(self, observe: Observe | None) -> None:
+    def __init__(self, backend: Backend, observe: Observe | None = None) -> None:
+        super().__init__(backend)
         self._observe = observe
-
-    @abstractmethod
-    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
-        """Run `act` in one write transaction and flush it, unless it answers Refused: then nothing is written.
-
-        Runs it again when the database says that another transaction was in the way. `new` makes the place of a domain that has none yet;
-        otherwise nothing is found there.
-        """
-
-    @abstractmethod
-    def _at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
-        """Do what a statement of `sql/` does to `event.task`, with its event, or nothing and None when its conditions do not hold.
-
-        The event's time and fence are those that the statement finds.
-        """
-
-    @abstractmethod
-    def _take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> tuple[Task | None, bool]:
-        """Claim the first ready task that these capabilities allow; with `unless_ended` only when no lease has ended, else (None, True)."""
 
     def create(
         self, draft: Draft, *, by: str, under: Holding | None = None, session: str | None = None, admit: bool = False,
@@ -123,11 +105,11 @@ class Operations(Reading, ABC):
     ) -> Task | None:
         """See `store.Ledger`."""
         event = ev.Claimed(task="", by=by, at_ms=0, lease_ms=lease(lease_ms), session=session)
-        task, ended = self._take(domain, event, capabilities, unless_ended=True)
-        if ended:
+        taken = self._backend.take(domain, event, capabilities, unless_ended=True)
+        if taken.ended:
             self._change(domain, sweep)
-            task, _ = self._take(domain, event, capabilities, unless_ended=False)
-        return task
+            taken = self._backend.take(domain, event, capabilities, unless_ended=False)
+        return self._told(taken.done)
 
     def claim_one(
         self, task: str, *, by: str, session: str | None = None, capabilities: Collection[str] = (), lease_ms: int = LEASE_MS
@@ -162,7 +144,7 @@ class Operations(Reading, ABC):
         if lease_ms is not None:
             event = ev.Heartbeat(task=known(task), by=by, at_ms=0, fence=fence, lease_ms=lease_ms)
             values = {"id": task, "fence": fence, "session": session, "lease_ms": lease_ms}
-            if (renewed := self._at_once("beat", event, values)) is not None:
+            if (renewed := self._told(self._backend.at_once("beat", event, values))) is not None:
                 return renewed
         return self._change(ids_domain(task), act)
 
@@ -211,7 +193,7 @@ class Operations(Reading, ABC):
         if not check:
             event = ev.Completed(task=known(task), by=by, at_ms=0, fence=fence, handoff=handoff)
             values = {"id": task, "fence": fence, "session": session, "handoff": handoff}
-            if (done := self._at_once("complete", event, values)) is not None:
+            if (done := self._told(self._backend.at_once("complete", event, values))) is not None:
                 return done
         return self._change(ids_domain(task), act)
 
@@ -328,7 +310,7 @@ class Operations(Reading, ABC):
 
         return self._change(domain, act, new=True)
 
-    def rescore(self, domain: str, *, by: str, rubric: Rubric = DEFAULT, dry_run: bool = False) -> tuple[Move, ...]:
+    def rescore(self, domain: str, *, by: str, rubric: Rubric | None = None, dry_run: bool = False) -> tuple[Move, ...]:
         """See `store.Ledger`."""
 
         def act(work: Work) -> tuple[Move, ...]:
@@ -336,7 +318,8 @@ class Operations(Reading, ABC):
             tasks = [rows.task(one) for one in work.tx.rows("open_tasks", {"domain": domain})]
             done: dict[str, int] = {family: count for family, count in work.tx.rows("done", {"domain": domain})}
             moves = rank.rescored(
-                tasks, at_ms=work.at(), completed=sum(done.values()), curated=sum(done.get(one, 0) for one in rank.CURATION), rubric=rubric
+                tasks, at_ms=work.at(), completed=sum(done.values()), curated=sum(done.get(one, 0) for one in rank.CURATION),
+                rubric=rubric or DEFAULT,
             )
             if not dry_run:
                 work.load([one.id for one in moves])
@@ -376,21 +359,29 @@ class Operations(Reading, ABC):
 
         return self._change(ids_domain(task), act)
 
-    @abstractmethod
-    def close(self) -> None:
-        """See `store.Ledger`."""
+    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
+        """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written."""
 
-    def __enter__(self) -> Self:
-        return self
+        def body(tx: Tx) -> tuple[T, Work]:
+            work = Work(tx)
+            result = act(work)
+            if not isinstance(result, Refused):
+                work.flush()
+            return result, work
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def _seen(self, log: Sequence[tuple[ev.Event, Task]]) -> None:
-        """Tell the observer what was committed."""
-        if self._observe is not None:
-            for event, task in log:
+        result, work = self._backend.change(domain, body, new=new)
+        if self._observe is not None and not isinstance(result, Refused):
+            for event, task in work.log:
                 self._observe(event, task)
+        return result
+
+    def _told(self, done: Done | None) -> Task | None:
+        """The task of what was done in one go, once the observer has heard of it."""
+        if done is None:
+            return None
+        if self._observe is not None:
+            self._observe(done.event, done.task)
+        return done.task
 
 
 def ids_domain(task: str) -> str:

@@ -22,10 +22,8 @@ from psycopg import errors
 from amem.errors import AmemError, ConfigError, IntegrityError, UnavailableError
 from amem.ledger import events as ev
 from amem.ledger import queries, rows
-from amem.ledger.operations import Operations
-from amem.ledger.store import Observe, Refused
-from amem.ledger.task import ANYTHING, Task
-from amem.ledger.work import Tx, Work, not_found
+from amem.ledger.backend import Done, Taken, Tx
+from amem.ledger.task import ANYTHING, not_found
 from amem.model.ids import domain_of
 
 T = TypeVar("T")
@@ -40,7 +38,7 @@ _HINT = "check [ledger] url in grants.toml and that the server runs"
 
 
 class _Nothing:
-    """`work.Tx` on a domain that has no schema yet: nothing is found in it."""
+    """`Tx` on a domain that has no schema yet: nothing is found in it."""
 
     def __init__(self, domain: str) -> None:
         self.domain = domain
@@ -67,8 +65,8 @@ class _Nothing:
         """Nobody is there."""
 
 
-class _Postgres:
-    """`work.Tx` in one schema."""
+class _Tx:
+    """`Tx` in one schema."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", schema: str, domain: str, space: str, now: str) -> None:
         self.domain = domain
@@ -104,15 +102,14 @@ class _Postgres:
         self._connection.execute("select pg_advisory_xact_lock(%s)", (_key(self._schema),))
 
 
-class PostgresLedger(Operations):
-    """`store.Ledger` on a server. One connection; a lock lets one thread at a time use it. Not to be carried across a fork.
+class Postgres:
+    """`Backend` on a server. One connection; a lock lets one thread at a time use it. Not to be carried across a fork.
 
     `space` keeps roots on one database apart: those with the same one share their domains. `patience_s` is how long an operation
     tries to reach the server before it raises UnavailableError.
     """
 
-    def __init__(self, url: str, *, space: str, observe: Observe | None = None, patience_s: float = 8.0, now: str = NOW) -> None:
-        super().__init__(observe)
+    def __init__(self, url: str, *, space: str, patience_s: float = 8.0, now: str = NOW) -> None:
         self._url = url
         self._space = space
         self._patience_s = patience_s
@@ -123,38 +120,27 @@ class PostgresLedger(Operations):
         self._patiently(lambda connection: None)
 
     def close(self) -> None:
-        """See `store.Ledger`."""
+        """See `Backend`."""
         with self._guard:
             self._drop()
 
     def now_ms(self) -> int:
-        """See `store.Ledger`."""
+        """See `Backend`."""
         statement = f"select {self._clock}".encode()
         return int(self._patiently(lambda connection: connection.execute(statement).fetchall())[0][0])
 
-    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
-        def body(tx: Tx) -> tuple[T, Work]:
-            work = Work(tx)
-            result = act(work)
-            if not isinstance(result, Refused):
-                work.flush()
-            return result, work
-
-        result, work = self._transact(domain, body, new=new)
-        if not isinstance(result, Refused):
-            self._seen(work.log)
-        return result
-
-    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
-        def alone(tx: Tx) -> T:
+    def alone(self, domain: str, act: Callable[[Tx], T]) -> T:
+        """See `Backend`."""
+        def locked(tx: Tx) -> T:
             tx.serialise()
-            if isinstance(tx, _Postgres):
+            if isinstance(tx, _Tx):
                 tx.run("alone", {})
             return act(tx)
 
-        return self._transact(domain, alone, new=False)
+        return self.change(domain, locked)
 
-    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+    def read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+        """See `Backend`."""
         def attempt(connection: "psycopg.Connection[Any]") -> T:
             tx = self._tx(connection, domain)
             with connection.transaction():
@@ -163,7 +149,8 @@ class PostgresLedger(Operations):
 
         return self._patiently(attempt)
 
-    def _transact(self, domain: str, act: Callable[[Tx], T], *, new: bool) -> T:
+    def change(self, domain: str, act: Callable[[Tx], T], *, new: bool = False) -> T:
+        """See `Backend`."""
         def attempt(connection: "psycopg.Connection[Any]") -> T:
             if new:
                 self._make(connection, domain)
@@ -171,7 +158,7 @@ class PostgresLedger(Operations):
             number, done = "", False
             try:
                 with connection.transaction():
-                    if isinstance(tx, _Postgres):
+                    if isinstance(tx, _Tx):
                         number = tx.rows("start", {})[0][1]
                     result = act(tx)
                     done = True
@@ -186,40 +173,37 @@ class PostgresLedger(Operations):
 
         return self._patiently(attempt)
 
-    def _at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
+    def at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Done | None:
+        """See `Backend`."""
         found = self._statement(domain_of(event.task), statement, event, values)
-        return self._noted(found[0], event) if found else None
+        return _noted(found[0], event) if found else None
 
-    def _take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> tuple[Task | None, bool]:
+    def take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> Taken:
+        """See `Backend`."""
         values = {
             "session": event.session, "lease_ms": event.lease_ms, "unless_ended": unless_ended,
             "anything": frozenset(capabilities) >= ANYTHING, "capabilities": list(capabilities),
         }  # fmt: skip
         found = self._statement(domain, "claim", event, values)
         if not found:
-            return None, False
+            return Taken(None)
         ended, ready, *row = found[0]
         if row[0] is not None:
-            return self._noted(row, event), False
+            return Taken(_noted(row, event))
         if ended and unless_ended:
-            return None, True
+            return Taken(None, ended=True)
         if ready:
             found = self._statement(domain, "claim_any", event, values)
-            return (self._noted(found[0], event) if found else None), False
-        return None, False
+            return Taken(_noted(found[0], event) if found else None)
+        return Taken(None)
 
     def _statement(self, domain: str, name: str, event: ev.Event, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         values = {**values, "by": event.by, "data": ev.data(event)}
         return self._patiently(lambda connection: self._tx(connection, domain).rows(name, values))
 
-    def _noted(self, row: Sequence[Any], event: ev.Event) -> Task:
-        task = rows.task(row)
-        self._seen([(replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence), task)])
-        return task
-
-    def _tx(self, connection: "psycopg.Connection[Any]", domain: str) -> "_Postgres | _Nothing":
+    def _tx(self, connection: "psycopg.Connection[Any]", domain: str) -> "_Tx | _Nothing":
         schema = self._schemas.get(domain) or self._find(connection, domain)
-        return _Postgres(connection, schema, domain, self._space, self._clock) if schema else _Nothing(domain)
+        return _Tx(connection, schema, domain, self._space, self._clock) if schema else _Nothing(domain)
 
     def _find(self, connection: "psycopg.Connection[Any]", domain: str) -> str | None:
         """The schema of a domain, brought to this layout; None when it has none."""
@@ -330,6 +314,11 @@ class PostgresLedger(Operations):
             if time.monotonic() > until:
                 raise UnavailableError("the ledger's server went away in the middle of a commit: it may have happened", hint=_HINT)
             time.sleep(0.05)
+
+
+def _noted(row: Sequence[Any], event: ev.Event) -> Done:
+    task = rows.task(row)
+    return Done(task, replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence))
 
 
 def schema_name(space: str, domain: str) -> str:

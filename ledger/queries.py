@@ -11,7 +11,7 @@ words, which are replaced when a file is loaded and never take a value from outs
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from amem.ledger.rows import COLUMNS
 
@@ -22,7 +22,7 @@ _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 
 def text(name: str) -> str:
     """A file of `sql/`."""
-    return resources.files("amem.ledger").joinpath("sql", name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "sql" / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -3,32 +3,27 @@
 Every question names its domain: nothing of another one is read, counted or ordered by.
 """
 
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
-from amem.ledger import events as ev
-from amem.ledger.projection import replay
+from amem.ledger.backend import Backend, Tx
+from amem.ledger.rows import listed
 from amem.ledger.store import Filter, Page, Reindexed, Stats
-from amem.ledger.task import HUMAN, OPEN, Status, Task, known
-from amem.ledger.work import Tx, event, listed, needs, not_found, row
+from amem.ledger.task import HUMAN, OPEN, Status, Task, known, not_found
 from amem.model.ids import domain_of
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from amem.ledger.events import Event
 
 
-class Reading(ABC):
-    """The questions of `store.Ledger` over snapshots that a database makes."""
+class Reading:
+    """The questions of `store.Ledger` over any backend; only `reindex` writes."""
 
-    @abstractmethod
-    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
-        """Answer from one snapshot; of a domain that has no place yet nothing is found."""
-
-    @abstractmethod
-    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
-        """Run `act` in one transaction that nobody else writes beside."""
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def show(self, task: str) -> Task:
         """See `store.Ledger`."""
@@ -44,7 +39,7 @@ class Reading(ABC):
             by_domain[domain_of(known(one))].append(one)
         found: dict[str, Task] = {}
         for domain, some in by_domain.items():
-            found.update(self._read(domain, partial(_some, some)))
+            found.update(self._backend.read(domain, partial(_some, some)))
         return found
 
     def list(self, filter: Filter) -> Page:
@@ -58,7 +53,7 @@ class Reading(ABC):
             found = tx.select(f"select @columns from @task t where {where} order by t.rank desc, t.seq{last}", mine)
             return listed(found), total
 
-        parts = [self._read(domain, ask) for domain in filter.domains]
+        parts = [self._backend.read(domain, ask) for domain in filter.domains]
         tasks = [task for part, _ in parts for task in part]
         if len(parts) > 1:
             tasks.sort(key=lambda task: (-task.rank, task.created_ms))
@@ -67,14 +62,16 @@ class Reading(ABC):
 
     def tree(self, task: str) -> tuple[Task, ...]:
         """See `store.Ledger`."""
-        found = self._read(domain_of(known(task)), lambda tx: listed(tx.rows("tree", {"id": task})))
+        found = self._backend.read(domain_of(known(task)), lambda tx: listed(tx.rows("tree", {"id": task})))
         if not found:
             raise not_found(task)
         return found
 
-    def events(self, task: str) -> tuple[ev.Event, ...]:
+    def events(self, task: str) -> "tuple[Event, ...]":
         """See `store.Ledger`."""
-        found = self._read(domain_of(known(task)), lambda tx: tuple(event(one[1:]) for one in tx.rows("events_of", {"id": task})))
+        from amem.ledger.events import of_row
+
+        found = self._backend.read(domain_of(known(task)), lambda tx: tuple(of_row(one[1:]) for one in tx.rows("events_of", {"id": task})))
         if not found:
             raise not_found(task)
         return found
@@ -100,20 +97,23 @@ class Reading(ABC):
             inflation = {creator: count for creator, count in tx.rows("inflated", values)}
             return Stats(by_status, by_family, invalidated, tuple(sorted(wanted - carried)), inflation)
 
-        return self._read(domain, ask)
+        return self._backend.read(domain, ask)
 
     def text(self, domain: str, digest: str | None) -> str | None:
         """See `store.Ledger`."""
         if digest is None:
             return None
-        found = self._read(domain, lambda tx: tx.rows("read_text", {"digest": digest}))
+        found = self._backend.read(domain, lambda tx: tx.rows("read_text", {"digest": digest}))
         return str(found[0][0]) if found else None
 
     def reindex(self, domain: str, *, check: bool = False) -> Reindexed:
         """See `store.Ledger`."""
+        from amem.ledger.events import of_row
+        from amem.ledger.projection import replay
+        from amem.ledger.work import needs, row
 
         def act(tx: Tx) -> Reindexed:
-            state = replay(event(one) for one in tx.rows("all_events", {"domain": domain}))
+            state = replay(of_row(one) for one in tx.rows("all_events", {"domain": domain}))
             there = {task.id: task for task in listed(tx.rows("all_tasks", {"domain": domain}))}
             edges: dict[str, set[str]] = defaultdict(set)
             for one, need in tx.rows("all_needs", {"domain": domain}):
@@ -129,7 +129,21 @@ class Reading(ABC):
                     needs(tx, state.tasks[one], fresh=False)
             return Reindexed(len(state.tasks), tuple([*differing, *extra]))
 
-        return self._exclusively(domain, act)
+        return self._backend.alone(domain, act)
+
+    def now_ms(self) -> int:
+        """See `store.Ledger`."""
+        return self._backend.now_ms()
+
+    def close(self) -> None:
+        """See `store.Ledger`."""
+        self._backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 def _some(ids: Sequence[str], tx: Tx) -> dict[str, Task]:

@@ -4,7 +4,7 @@ Pure. Words are kept as one string with spaces, so that a statement can append o
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -30,6 +30,11 @@ def task(row: Sequence[Any]) -> Task:
         value = rest.get(name, default)
         values.append(tuple(value) if isinstance(value, list) else value)
     return Task(*values)
+
+
+def listed(found: Iterable[Sequence[Any]]) -> tuple[Task, ...]:
+    """The tasks of rows."""
+    return tuple(task(one) for one in found)
 
 
 def columns(one: Task) -> dict[str, Any]:

@@ -15,17 +15,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from amem.errors import IntegrityError, UnavailableError
-from amem.ledger import events as ev
 from amem.ledger import queries, rows
-from amem.ledger.operations import Operations
-from amem.ledger.store import Observe, Refused
-from amem.ledger.task import Task, covers
-from amem.ledger.work import Tx, Work, append
+from amem.ledger.backend import Done, Taken, Tx
+from amem.ledger.task import covers
 from amem.model.ids import domain_of
 from amem.settings import database
+
+if TYPE_CHECKING:
+    from amem.ledger.events import Claimed, Event
 
 T = TypeVar("T")
 _MIGRATIONS = ("sqlite_001.sql",)
@@ -56,8 +56,8 @@ def _up_ms() -> int:
 HOST = HostClock(_boot, _up_ms, lambda: time.time_ns() // 1_000_000)
 
 
-class _Sqlite:
-    """`work.Tx` on the one connection."""
+class _Tx:
+    """`Tx` on the one connection."""
 
     def __init__(self, connection: database.Connection, host: HostClock, boot: str, domain: str, *, writes: bool) -> None:
         self.domain = domain
@@ -109,14 +109,13 @@ class _Sqlite:
         return self._connection.execute(statement, values)
 
 
-class SqliteLedger(Operations):
-    """`store.Ledger` in one file.
+class Sqlite:
+    """`Backend` in one file.
 
     One connection; a lock lets one thread of this process at a time use it. Not to be carried across a fork.
     """
 
-    def __init__(self, path: Path, *, observe: Observe | None = None, host: HostClock = HOST) -> None:
-        super().__init__(observe)
+    def __init__(self, path: Path, *, host: HostClock = HOST) -> None:
         self._path = path
         self._host = host
         self._boot = host.boot()
@@ -132,34 +131,26 @@ class SqliteLedger(Operations):
         self._migrate()
 
     def close(self) -> None:
-        """See `store.Ledger`."""
+        """See `Backend`."""
         with self._guard:
             self._connection.close()
             for lock in (self._queue, self._turn):
                 os.close(lock)
 
     def now_ms(self) -> int:
-        """See `store.Ledger`."""
-        return self._read("", lambda tx: tx.now())
+        """See `Backend`."""
+        return self.read("", lambda tx: tx.now())
 
-    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
-        def body(tx: Tx) -> tuple[T, Work]:
-            work = Work(tx)
-            result = act(work)
-            if not isinstance(result, Refused):
-                work.flush()
-            return result, work
+    def change(self, domain: str, act: Callable[[Tx], T], *, new: bool = False) -> T:
+        """See `Backend`."""
+        return self.alone(domain, act)
 
-        result, work = self._exclusively(domain, body)
-        if not isinstance(result, Refused):
-            self._seen(work.log)
-        return result
-
-    def _exclusively(self, domain: str, act: Callable[[Tx], T]) -> T:
+    def alone(self, domain: str, act: Callable[[Tx], T]) -> T:
+        """See `Backend`."""
         with self._guard, self._said(), self._writing():
             self._connection.execute("begin immediate")
             try:
-                result = act(_Sqlite(self._connection, self._host, self._boot, domain, writes=True))
+                result = act(_Tx(self._connection, self._host, self._boot, domain, writes=True))
                 self._connection.execute("commit")
             except BaseException:
                 if self._connection.in_transaction:
@@ -167,42 +158,36 @@ class SqliteLedger(Operations):
                 raise
         return result
 
-    def _read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+    def read(self, domain: str, ask: Callable[[Tx], T]) -> T:
+        """See `Backend`."""
         with self._guard, self._said():
             self._connection.execute("begin")
             try:
-                return ask(_Sqlite(self._connection, self._host, self._boot, domain, writes=False))
+                return ask(_Tx(self._connection, self._host, self._boot, domain, writes=False))
             finally:
                 self._connection.execute("rollback")
 
-    def _at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
-        def act(tx: Tx) -> tuple[ev.Event, Task] | None:
-            return _noted(tx, tx.rows(statement, {**values, "now": tx.now()}), event)
+    def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> Done | None:
+        """See `Backend`."""
+        return self.alone(domain_of(event.task), lambda tx: _noted(tx, tx.rows(statement, {**values, "now": tx.now()}), event))
 
-        return self._first(self._exclusively(domain_of(event.task), act))
+    def take(self, domain: str, event: "Claimed", capabilities: Collection[str], *, unless_ended: bool) -> Taken:
+        """See `Backend`."""
 
-    def _take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> tuple[Task | None, bool]:
-        def act(tx: Tx) -> tuple[tuple[ev.Event, Task] | None, bool]:
+        def act(tx: Tx) -> Taken:
             values: dict[str, Any] = {
                 "domain": domain, "by": event.by, "session": event.session, "lease_ms": event.lease_ms, "now": tx.now(),
             }  # fmt: skip
             ends = tx.rows("next_ended", values)[0][0]
             if unless_ended and ends is not None and ends <= values["now"]:
-                return None, True
+                return Taken(None, ended=True)
             keys = [key for (key,) in tx.rows("requirements", values) if covers(capabilities, key.split())]
             if len(keys) == 1:
-                return _noted(tx, tx.rows("claim_first", {**values, "key": keys[0]}), event), False
+                return Taken(_noted(tx, tx.rows("claim_first", {**values, "key": keys[0]}), event))
             best = tx.rows("best", {**values, "keys": keys})
-            return _noted(tx, tx.rows("claim_row", {**values, "seq": best[0][0]}) if best else (), event), False
+            return Taken(_noted(tx, tx.rows("claim_row", {**values, "seq": best[0][0]}) if best else (), event))
 
-        found, ended = self._exclusively(domain, act)
-        return self._first(found), ended
-
-    def _first(self, found: tuple[ev.Event, Task] | None) -> Task | None:
-        if found is None:
-            return None
-        self._seen([found])
-        return found[1]
+        return self.alone(domain, act)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -237,14 +222,16 @@ class SqliteLedger(Operations):
                 self._connection.execute(f"pragma user_version = {number}")
 
         if int(self._connection.execute("pragma user_version").fetchone()[0]) != len(_MIGRATIONS):
-            self._exclusively("", act)
+            self.alone("", act)
 
 
-def _noted(tx: Tx, found: Sequence[Sequence[Any]], event: ev.Event) -> tuple[ev.Event, Task] | None:
+def _noted(tx: Tx, found: Sequence[Sequence[Any]], event: "Event") -> Done | None:
     """The task that a statement changed, once the event that says so is appended."""
+    from amem.ledger.work import append
+
     if not found:
         return None
     task = rows.task(found[0])
     event = replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence)
     append(tx, event)
-    return event, task
+    return Done(task, event)

@@ -6,20 +6,22 @@ Every claim has a number, the fence: whoever held an earlier one, or whose lease
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from amem.ledger.events import Event
-from amem.ledger.rank import DEFAULT, Move, Rubric
-from amem.ledger.task import OPEN, Draft, Status, Task
+from amem.ledger.task import OPEN, Status, Task
+
+if TYPE_CHECKING:
+    from amem.ledger.draft import Draft
+    from amem.ledger.events import Event
+    from amem.ledger.rank import Move, Rubric
 
 LEASE_MS = 600_000
 """How long a claim holds without a heartbeat."""
 MAX_LEASE_MS = 86_400_000
 
-Observe = Callable[[Event, Task], None]
+Observe = Callable[["Event", Task], None]
 """Called after the commit with each event that took effect and the task as it was then: the place for spans and notices."""
 
 
@@ -31,8 +33,7 @@ class Why(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """It did not happen, and the reason is one clear sentence."""
 
     code: Why
@@ -40,32 +41,28 @@ class Refused:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Filed:
+class Filed(NamedTuple):
     """A task that was filed, or the one that was there already."""
 
     task: Task
     existed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """Tasks that are admitted now, and those that rose because they stand in the way."""
 
     tasks: tuple[Task, ...]
-    raised: tuple[Move, ...]
+    raised: "tuple[Move, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(NamedTuple):
     """What an invalidation closed, and what it left as it was, with why."""
 
     closed: tuple[str, ...]
     left: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Spawn:
+class Spawn(NamedTuple):
     """A part of a fan-out. `requires` None takes the requirements of the task it comes from."""
 
     title: str
@@ -73,16 +70,14 @@ class Spawn:
     requires: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FannedOut:
+class FannedOut(NamedTuple):
     """The children in the order asked for, and the task that resumes when all are done; None when nothing is left to wait for."""
 
     children: tuple[Filed, ...]
     continuation: Task | None
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """The claim that a session acts under."""
 
     task: str
@@ -90,8 +85,7 @@ class Holding:
     session: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """Which tasks a listing shows; everything must hold. Domains are always named: nothing of another one is counted."""
 
     domains: tuple[str, ...]
@@ -107,16 +101,14 @@ class Filter:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A part of a listing, by rank, and how many there are in all."""
 
     tasks: tuple[Task, ...]
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(NamedTuple):
     """The telemetry of a domain's tasks."""
 
     by_status: Mapping[str, int]
@@ -128,8 +120,7 @@ class Stats:
     """By creator: filings held back because they asked for more than the creator holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reindexed:
+class Reindexed(NamedTuple):
     """How many tasks the events come to, and which rows of the projection differed."""
 
     tasks: int
@@ -144,7 +135,7 @@ class Ledger(Protocol):
     """
 
     def create(
-        self, draft: Draft, *, by: str, under: Holding | None = None, session: str | None = None, admit: bool = False,
+        self, draft: "Draft", *, by: str, under: Holding | None = None, session: str | None = None, admit: bool = False,
         admit_own: bool = False, capabilities: Collection[str] | None = None,
     ) -> Filed | Refused:
         """File a task: proposed, unless `admit` (a person's word) or, under a held task, `admit_own` lets it start admitted.
@@ -205,7 +196,7 @@ class Ledger(Protocol):
     ) -> FannedOut | Refused:
         """File the parts of a held task and the task that resumes it once they and the session are done. Twice is once."""
 
-    def rescore(self, domain: str, *, by: str, rubric: Rubric = DEFAULT, dry_run: bool = False) -> tuple[Move, ...]:
+    def rescore(self, domain: str, *, by: str, rubric: "Rubric | None" = None, dry_run: bool = False) -> "tuple[Move, ...]":
         """Reckon the rank of every open task anew from the priority it was filed with."""
 
     def checked(
@@ -228,7 +219,7 @@ class Ledger(Protocol):
     def tree(self, task: str) -> tuple[Task, ...]:
         """A task and everything filed from it, oldest first."""
 
-    def events(self, task: str) -> tuple[Event, ...]:
+    def events(self, task: str) -> "tuple[Event, ...]":
         """What happened to a task, in order."""
 
     def stats(self, domain: str, *, since_ms: int = 0) -> Stats:

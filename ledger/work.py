@@ -1,45 +1,18 @@
-"""One transaction of the ledger: what a database must offer for one, and the tasks that an operation has in hand.
+"""The tasks that one operation has in hand, in one transaction.
 
 `Work` keeps the state before and after, applies each event with the pure projection, and writes both at the end. It never
 decides anything.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection
+from typing import Any
 
-from amem.errors import NotFoundError
 from amem.ledger import events as ev
 from amem.ledger import rows
+from amem.ledger.backend import Tx
 from amem.ledger.projection import changed, touched
 from amem.ledger.rank import family
-from amem.ledger.task import Task
-
-
-class Tx(Protocol):
-    """An open transaction on one domain. `query` names a statement of `sql/`."""
-
-    domain: str
-
-    def now(self) -> int:
-        """The ledger's clock, in milliseconds."""
-
-    def rows(self, query: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        """What a statement finds."""
-
-    def select(self, body: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        """What a statement in the words of `queries` finds, for one that is put together from fixed parts."""
-
-    def run(self, query: str, values: Mapping[str, Any]) -> None:
-        """Run a statement that answers nothing."""
-
-    def insert(self, columns: Mapping[str, Any]) -> None:
-        """Add a task's row, its set of requirements and whatever routes its id."""
-
-    def update(self, task: str, columns: Mapping[str, Any]) -> None:
-        """Change columns of a task's row."""
-
-    def serialise(self) -> None:
-        """Let nobody else change the structure of the domain (who waits on whom, who was filed from whom) until the end."""
+from amem.ledger.task import Task, not_found
 
 
 class Work:
@@ -143,19 +116,3 @@ def needs(tx: Tx, task: Task, *, fresh: bool) -> None:
         tx.run("drop_needs", {"task": task.id})
     for need in task.depends_on:
         tx.run("add_need", {"task": task.id, "on_task": need})
-
-
-def not_found(task: str) -> NotFoundError:
-    """The error for an id that is not there."""
-    return NotFoundError(f"{task}: there is no such task here", hint="amem task list", task=task)
-
-
-def event(row: Sequence[Any]) -> ev.Event:
-    """The event of a row: kind, task, principal, at_ms, fence, data."""
-    kind, task, by, at_ms, fence, data = row
-    return ev.read(kind, task, by, at_ms, fence, data)
-
-
-def listed(found: Iterable[Sequence[Any]]) -> tuple[Task, ...]:
-    """The tasks of rows."""
-    return tuple(rows.task(one) for one in found)

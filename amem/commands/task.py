@@ -16,6 +16,7 @@ from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
 
 if TYPE_CHECKING:
+    from amem.ledger.reading import Reading
     from amem.ledger.store import Ledger, Refused
     from amem.ledger.task import Task
 
@@ -47,7 +48,7 @@ def create(
     budget_tokens: int | None, label: str | None, admit: bool, domain: str | None,
 ) -> int:  # fmt: skip
     """File a task."""
-    from amem.ledger.task import Draft
+    from amem.ledger.draft import Draft
     from amem.model.label import Label
 
     draft = Draft(
@@ -107,7 +108,7 @@ def list_(
         statuses=tuple(map(Status, statuses)) or OPEN, requires=HUMAN if human else requires, origin=origin, parent=parent,
         since_ms=_ms(since), limit=limit,
     )  # fmt: skip
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         page = ledger.list(wanted)
     if context.flags.json:
         from amem.ledger import views
@@ -129,7 +130,7 @@ def show(context: Context, id: str, with_events: bool) -> int:
     """Show a task."""
     from amem.ledger import views
 
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         task = ledger.show(_readable(context, id))
         body = ledger.text(task.domain, task.body)
         events = [views.shown_event(n, event) for n, event in enumerate(ledger.events(id), 1)] if with_events else []
@@ -239,7 +240,7 @@ def tree(context: Context, id: str, open_only: bool) -> int:
     """Show a task and everything filed from it, with who holds what."""
     from amem.ledger import views
 
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         top = views.shown_tree(ledger.tree(_readable(context, id)), open_only=open_only)
     if context.flags.json:
         print(views.tree_text(top))
@@ -315,7 +316,7 @@ def rescore(context: Context, domain: str | None, dry_run: bool) -> int:
 @click.pass_obj
 def stats(context: Context, domain: str | None, since: datetime | None) -> int:
     """Show how the tasks of a domain fare."""
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         found = ledger.stats(context.domain(domain), since_ms=_ms(since) or 0)
     if context.flags.json:
         print_json(
@@ -348,7 +349,7 @@ def why(context: Context, id: str, capabilities: tuple[str, ...]) -> int:
     """Say why a task cannot be claimed, and what helps."""
     from amem.ledger import views
 
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         task = ledger.show(_readable(context, id))
         held = capabilities or _agents(context, task.domain)
         found = views.blockers(task, ledger.tasks(task.depends_on), held, ledger.now_ms())
@@ -371,7 +372,7 @@ def timeline(context: Context, id: str, whole: bool) -> int:
     """Show the attempts at a task: who, how long, what it took, what came of it."""
     from amem.ledger import views
 
-    with _opened(context) as ledger:
+    with _reading(context) as ledger:
         tasks = ledger.tree(_readable(context, id)) if whole else (ledger.show(id),)
         found = [(task.id, one) for task in tasks for one in views.attempts(ledger.events(task.id))]
     found.sort(key=lambda pair: pair[1].claimed_ms)
@@ -398,6 +399,14 @@ def unblock(context: Context, id: str, why: str | None) -> int:
 
 
 @contextmanager
+def _reading(context: Context) -> "Iterator[Reading]":
+    from amem.ledger.opening import open_reading
+
+    with open_reading(context.root, context.grants) as ledger:
+        yield ledger
+
+
+@contextmanager
 def _opened(context: Context) -> "Iterator[Ledger]":
     from amem.ledger.opening import open_ledger
 
@@ -407,8 +416,7 @@ def _opened(context: Context) -> "Iterator[Ledger]":
 
 def _readable(context: Context, id: str) -> str:
     """A task's id, if its domain is one of this root's. Raises NotFoundError, which does not say which."""
-    from amem.ledger.task import known
-    from amem.ledger.work import not_found
+    from amem.ledger.task import known, not_found
     from amem.model.ids import domain_of
 
     if domain_of(known(id)) not in context.grants.domains:

@@ -70,7 +70,7 @@ def server(*, url: str | None = None, durable: bool = False) -> Iterator[Server]
 
 def newest_programs() -> Path:
     """The folder of the newest server programs. Raises Absent."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]) if path.parts[-3].isdigit() else 0)
+    found = sorted(Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if not found:
         raise Absent("no PostgreSQL on this machine: set MEMORY_PG_URL, or apt-get install postgresql")
     if os.geteuid() == 0:

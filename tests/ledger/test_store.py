@@ -6,8 +6,9 @@ import pytest
 
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
+from amem.ledger.draft import Draft
 from amem.ledger.store import Ledger, Spawn, Why
-from amem.ledger.task import ANYTHING, Draft, Status, Task
+from amem.ledger.task import ANYTHING, Status, Task
 from tests.ledger.worlds import (
     BOT,
     DOM,

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from amem.ledger import events as ev
-from amem.ledger.postgres import PostgresLedger, schema_name
+from amem.ledger.draft import Draft
+from amem.ledger.operations import Operations
+from amem.ledger.postgres import Postgres, schema_name
 from amem.ledger.projection import State, replay
-from amem.ledger.reading import listed
-from amem.ledger.rows import COLUMNS
-from amem.ledger.sqlite import HostClock, SqliteLedger
+from amem.ledger.rows import COLUMNS, listed
+from amem.ledger.sqlite import HostClock, Sqlite
 from amem.ledger.store import Filter, Holding, Ledger, Observe, Refused
-from amem.ledger.task import ANYTHING, Draft, Status, Task
-from amem.ledger.work import event
+from amem.ledger.task import ANYTHING, Status, Task
 
 ME = "human:asf:you"
 BOT = "agent:codex"
@@ -49,7 +49,7 @@ class World:
 
     def events(self) -> list[ev.Event]:
         """Every event of DOM."""
-        return [event(row) for row in self.sql("select kind, task, principal, at_ms, fence, data from event order by seq")]
+        return [ev.of_row(row) for row in self.sql("select kind, task, principal, at_ms, fence, data from event order by seq")]
 
     def table(self) -> dict[str, Task]:
         """The projection as the database holds it."""
@@ -77,7 +77,8 @@ class SqliteWorld(World):
         self.ms = START_MS
 
     def _ledger(self, observe: Observe | None) -> Ledger:
-        return SqliteLedger(self.path, observe=observe, host=HostClock(lambda: "boot", lambda: self.ms, lambda: self.ms))
+        host = HostClock(lambda: "boot", lambda: self.ms, lambda: self.ms)
+        return Operations(Sqlite(self.path, host=host), observe)
 
     def tick(self, ms: int) -> None:
         self.ms += ms
@@ -105,7 +106,8 @@ class PostgresWorld(World):
         self._beside.execute("insert into public.test_clock values (%s)", (START_MS,))
 
     def _ledger(self, observe: Observe | None) -> Ledger:
-        return PostgresLedger(self.dsn, space="here", observe=observe, now="(select ms from public.test_clock)", patience_s=5)
+        backend = Postgres(self.dsn, space="here", now="(select ms from public.test_clock)", patience_s=5)
+        return Operations(backend, observe)
 
     def tick(self, ms: int) -> None:
         self._beside.execute("update public.test_clock set ms = ms + %s", (ms,))
