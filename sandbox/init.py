@@ -140,6 +140,8 @@ def _obey(order: int, harness: int) -> None:
             os.killpg(harness, number)
         else:
             os.kill(harness, number)
+            if number in (_signal.SIGTERM, _signal.SIGHUP):
+                os.killpg(harness, _signal.SIGCONT)  # a stopped harness could not hear it
     except OSError:
         pass  # it ended a moment ago, or the terminal did; the reaper says so
 

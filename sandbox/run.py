@@ -70,12 +70,13 @@ class Running:
         self.exit_code: int | None = None
         self._stage = stage
         self._link = link
-        self._interactive = interactive
+        # Its modes are read before the harness can change them.
+        self._terminal = _Terminal(0) if interactive and os.isatty(0) else None
         self._pidfd = -1
         self._buffer = bytearray()
         self._started = False
         self._linked = True
-        self._harness_stopped = False
+        self._stopped_by = 0
         self._waiting = False
         self._lock = threading.Lock()  # guards the descriptors against a kill from another thread
 
@@ -124,8 +125,8 @@ class Running:
                 self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
             case ["running", *warnings]:
                 self._started, self.warnings = True, tuple(warnings)
-            case ["stopped", _]:
-                self._harness_stopped = True
+            case ["stopped", number]:
+                self._stopped_by = int(number)
             case ["exit", code, number]:
                 self.exit_code, self.exec_errno = int(code), int(number)
             case ["failed", verb, number, why, name]:
@@ -185,12 +186,12 @@ class Running:
         late = False
         self._waiting = True
         try:
-            with _wakeup() as wake, _terminal(self._interactive) as terminal:
-                self._loop(wake, terminal, on_output, deadline)
+            with _wakeup() as wake, _shared(self._terminal):
+                self._loop(wake, on_output, deadline)
                 late = self.exit_code is None and self._linked
                 if late:
                     self._order(signal.SIGTERM)
-                    self._loop(wake, terminal, on_output, time.monotonic() + GRACE_S)
+                    self._loop(wake, on_output, time.monotonic() + GRACE_S)
             if self.exit_code is None:
                 self._strike()
             self._drain(on_output)
@@ -199,43 +200,46 @@ class Running:
             self._end(on_output is None)
         return 124 if late else self.exit_code if self.exit_code is not None else 137
 
-    def _loop(
-        self, wake: socket.socket, terminal: "_Terminal | None", on_output: Callable[[int, bytes], None] | None, deadline: float | None
-    ) -> None:
+    def _loop(self, wake: socket.socket, on_output: Callable[[int, bytes], None] | None, deadline: float | None) -> None:
+        terminal = self._terminal
         pipes = self._pipes(on_output)
         poll = select.poll()
         for fd in (wake.fileno(), self._link.fileno(), *pipes):
             poll.register(fd, select.POLLIN)
         while self.exit_code is None and self._linked:
+            if terminal is not None:
+                self._attend(terminal)
             ready = dict(poll.poll(_milliseconds(deadline, terminal)))
             if wake.fileno() in ready:
                 for number in wake.recv(512):
-                    self._on_signal(number, terminal)
+                    self._on_signal(number)
             if self._link.fileno() in ready:
                 self._receive()
             for fd in [fd for fd in pipes if fd in ready]:
                 if not _pass(fd, pipes[fd], on_output):
                     poll.unregister(fd)
                     del pipes[fd]
-            if self._harness_stopped and self.exit_code is None:
-                self._harness_stopped = False
-                if terminal is not None:
-                    terminal.suspend()
-                    self._resume(terminal)
-            elif terminal is not None and terminal.came_back():
-                self._resume(terminal)
             if deadline is not None and time.monotonic() >= deadline:
                 return
 
-    def _on_signal(self, number: int, terminal: "_Terminal | None") -> None:
-        if number == signal.SIGCONT:
-            if terminal is not None:
-                self._resume(terminal)
-        elif number in PASSED_ON:
+    def _attend(self, terminal: "_Terminal") -> None:
+        """Keep the harness and the terminal in step with the shell that started the launcher."""
+        number, self._stopped_by = self._stopped_by, 0
+        wants_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
+        if number and not (wants_terminal and terminal.is_ours()):
+            terminal.suspend()
+            self._resume(terminal)
+        elif number or terminal.came_back():
+            self._resume(terminal)
+
+    def _on_signal(self, number: int) -> None:
+        if number in PASSED_ON:
             self._order(number)
+        elif number == signal.SIGCONT and self._terminal is not None:
+            self._resume(self._terminal)
 
     def _resume(self, terminal: "_Terminal") -> None:
-        self._order(signal.SIGCONT | (RESUME_FOREGROUND if terminal.is_ours() else 0))
+        self._order(signal.SIGCONT | (RESUME_FOREGROUND if terminal.lend() else 0))
 
     def _pipes(self, on_output: Callable[[int, bytes], None] | None) -> dict[int, int]:
         if on_output is None:
@@ -309,51 +313,61 @@ def _noted(number: int, frame: object) -> None:
 
 
 class _Terminal:
-    """The terminal the launcher shares with the harness, and who has it."""
+    """The terminal the launcher shares with the harness, and who has it: the harness (lent), the launcher, or the shell."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.in_background = False
+        self.lent = True
+        """The harness starts in the foreground."""
         self._saved = termios.tcgetattr(fd)
         self._group = os.getpgrp()
 
+    @property
+    def in_background(self) -> bool:
+        """Does the session run on while the shell has the terminal?"""
+        return not self.lent
+
     def is_ours(self) -> bool:
-        """Is the launcher's job in the foreground?"""
-        ours = os.tcgetpgrp(self.fd) == self._group
-        self.in_background = not ours
-        return ours
+        """Is the launcher's own job in the foreground?"""
+        return os.tcgetpgrp(self.fd) == self._group
+
+    def lend(self) -> bool:
+        """The harness may have it, if the shell has given it to the launcher."""
+        self.lent = self.lent or self.is_ours()
+        return self.lent
 
     def came_back(self) -> bool:
         """Has the shell put the job back in front since it went on in the background?"""
-        return self.in_background and self.is_ours()
+        return not self.lent and self.is_ours()
 
     def take_back(self) -> None:
-        """Foreground and modes as the launcher found them, whatever the harness left."""
-        try:
+        """Foreground and modes as the launcher found them, whatever the harness left; not from a shell that has it by now."""
+        if not (self.lent or self.is_ours()):
+            return
+        self.lent = False
+        with suppress(OSError, termios.error):  # the terminal may be gone: then there is nothing to give back
             os.tcsetpgrp(self.fd, self._group)
             termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
-        except (OSError, termios.error):
-            pass  # the terminal is gone: there is nothing to give back
 
     def suspend(self) -> None:
         """The harness stopped: stop the whole job, as its shell expects."""
-        theirs = termios.tcgetattr(self.fd)
+        theirs = termios.tcgetattr(self.fd) if self.lent else None
         self.take_back()
         os.kill(0, signal.SIGSTOP)
         # Continued by `fg` or `bg`.
-        if self.is_ours():
+        if theirs is not None and self.is_ours():
             termios.tcsetattr(self.fd, termios.TCSADRAIN, theirs)
 
 
 @contextmanager
-def _terminal(interactive: bool) -> Iterator[_Terminal | None]:
-    if not interactive or not os.isatty(0):
-        yield None
+def _shared(terminal: _Terminal | None) -> Iterator[None]:
+    """Give the terminal back at the end, whatever happens; a background job may do so while SIGTTOU is ignored."""
+    if terminal is None:
+        yield
         return
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    terminal = _Terminal(0)
     try:
-        yield terminal
+        yield
     finally:
         terminal.take_back()
         signal.signal(signal.SIGTTOU, before if before is not None else signal.SIG_DFL)

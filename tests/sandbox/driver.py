@@ -69,3 +69,5 @@ except SandboxError as error:
 result |= {"out": output[1].decode(errors="replace"), "err": output[2].decode(errors="replace")}
 with open(asked.get("report", 2), "w", closefd=False) as report:
     print(json.dumps(result), file=report)
+code = result.get("code")
+sys.exit(code if isinstance(code, int) and asked_spec.interactive else 0)

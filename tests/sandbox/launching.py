@@ -69,8 +69,7 @@ class Place(NamedTuple):
             env=self.env(),
             cwd="/",
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=60,
             pass_fds=pass_fds,
         )
