@@ -199,7 +199,9 @@ class Harness:
     transcripts: tuple[str, ...] = ()
     """Globs relative to the private home."""
     transcript_shape: str | None = None
-    """The reader of `amem.hooks.turns` and `totals` that reads them; None where nothing is left."""
+    """The shape that `amem.hooks.turns` knows them by; None where nothing is left that it can read."""
+    usage: tuple[str, ...] = ()
+    """Globs of the files, relative to the private home, that `totals` adds up under the harness's name."""
     version: Version | None = None
 
 

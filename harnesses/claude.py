@@ -94,5 +94,6 @@ HARNESS = Harness(
     tunnel_hosts=("platform.claude.com:443",),
     transcripts=(".claude/projects/*/*.jsonl",),
     transcript_shape="claude",
+    usage=(".claude/projects/*/*.jsonl", ".claude/projects/*/*/subagents/*.jsonl"),
     install="make harnesses HARNESS=claude",
 )

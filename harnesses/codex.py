@@ -94,5 +94,6 @@ HARNESS = Harness(
     tunnel_hosts=("chatgpt.com:443", "auth.openai.com:443"),
     transcripts=(".codex/sessions/*/*/*/rollout-*.jsonl",),
     transcript_shape="codex",
+    usage=(".codex/sessions/*/*/*/rollout-*.jsonl",),
     install="make harnesses HARNESS=codex",
 )

@@ -80,4 +80,5 @@ HARNESS = Harness(
     ),
     transcripts=(".copilot/session-state/*/events.jsonl",),
     transcript_shape="copilot",
+    usage=(".copilot/session-state/*/events.jsonl",),
 )

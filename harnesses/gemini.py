@@ -71,4 +71,5 @@ HARNESS = Harness(
     tunnel_hosts=("oauth2.googleapis.com:443", "www.googleapis.com:443"),
     transcripts=(".gemini/tmp/*/chats/session-*.jsonl",),
     transcript_shape="gemini",
+    usage=(".gemini/tmp/*/chats/session-*.jsonl", ".gemini/tmp/*/chats/*/*.jsonl"),
 )

@@ -91,4 +91,5 @@ HARNESS = Harness(
     tunnel_hosts=("cli-chat-proxy.grok.com:443", "auth.x.ai:443"),
     transcripts=(".grok/sessions/*/*/chat_history.jsonl",),
     transcript_shape="grok",
+    usage=(".grok/sessions/*/*/usage.json",),
 )

@@ -87,4 +87,5 @@ HARNESS = Harness(
     tunnel_hosts=("api.githubcopilot.com:443",),
     transcripts=(".amem/opencode/*.jsonl",),
     transcript_shape="opencode",
+    usage=(".amem/opencode/*.jsonl",),
 )

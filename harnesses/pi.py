@@ -66,5 +66,6 @@ HARNESS = Harness(
     model_required=frozenset({Auth.KEY, Auth.GATEWAY}),
     transcripts=(".pi/agent/sessions/*/*.jsonl",),
     transcript_shape="pi",
+    usage=(".pi/agent/sessions/*/*.jsonl",),
     version=Version(floor=(1, 0), reason="0.74, which npm picks on Node 20 without a word, has no MCP"),
 )
