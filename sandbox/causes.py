@@ -48,15 +48,15 @@ _WAY_IN = ("clone", "map", "loopback", "private", "root", "tmpfs", "take")
 def cause(verb: str, number: int) -> Cause | None:
     """The known cause of a failed step, reading the kernel's own switches to tell the likes apart; None when there is none."""
     if number == errno.ENOSPC and verb in ("clone", "idmap"):
-        return NONE_ALLOWED if _read(MAX_USER) == "0" else USED_UP
+        return NONE_ALLOWED if read(MAX_USER) == "0" else USED_UP
     if verb == "proc" and number == errno.EPERM:
         return MASKED_PROC
     if number == errno.ENOSYS and verb in ("take", "idmap", "hold"):
         return OLD_KERNEL
     if verb in _WAY_IN and number in (errno.EPERM, errno.EACCES):
-        if _read(APPARMOR) == "1":
+        if read(APPARMOR) == "1":
             return BY_APPARMOR
-        if _read(CLONE_SWITCH) == "0":
+        if read(CLONE_SWITCH) == "0":
             return SWITCHED_OFF
         return FORBIDDEN if verb in ("clone", "map", "loopback", "private") else None
     return None
@@ -71,7 +71,8 @@ def error(verb: str, number: int, why: str, name: str) -> SandboxError:
     return SandboxError(verb, f"{what}: {known.why}", hint=known.fix, errno=number)
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """A kernel switch as text; empty where there is none."""
     try:
         with open(path, encoding="ascii") as switch:
             return switch.read().strip()

@@ -1,0 +1,180 @@
+"""Whether a sandbox can be made here, how strong it would be, and what to do about it.
+
+Runs the true sequence of system calls, start to exec, in a child with a time limit; a distribution's name proves nothing. Changes nothing
+on the machine. `amem doctor` prints the rows; a test that cannot run prints the same reasons.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Literal, NamedTuple
+
+from amem.errors import SandboxError
+from amem.sandbox import causes, host, privileges, seccomp
+from amem.sandbox.child import Stage, fork_stage
+from amem.sandbox.plan import plan
+from amem.sandbox.spec import SandboxSpec, base_env
+
+State = Literal["ok", "weak", "missing", "not_proven"]
+
+OLDEST_KERNEL = (5, 12)
+"""mount_setattr(2) with idmapped mounts."""
+
+
+class Check(NamedTuple):
+    """One row."""
+
+    area: str
+    name: str
+    state: State
+    why: str
+    fix: str = ""
+    """One command or sentence; empty where nothing needs mending."""
+
+
+def checks(timeout_s: float = 10.0) -> list[Check]:
+    """Every row about the sandbox; the one called "user namespaces" is the launch itself."""
+    return [
+        _kernel(),
+        launches(timeout_s),
+        _apparmor(),
+        _namespaces_left(),
+        _filter(),
+        _landlock(),
+        _root(),
+        _cgroup(),
+        _capabilities_door(),
+    ]
+
+
+def launches(timeout_s: float = 10.0) -> Check:
+    """Make a whole sandbox and run `true` in it."""
+    name = "user namespaces"
+    stage = fork_stage()
+    base = tempfile.mkdtemp(prefix="amem-doctor-")
+    try:
+        code = _try(stage, base, timeout_s)
+    except SandboxError as error:
+        return Check("backend", name, "missing", error.message, error.hint if error.hint not in (None, "amem doctor") else "")
+    finally:
+        stage.close()
+        shutil.rmtree(base, ignore_errors=True)
+    if code != 0:
+        return Check("backend", name, "missing", f"a sandbox was made, but `true` ended with {code} in it", "report this")
+    return Check("backend", name, "ok", "a whole sandbox was made and a program ran in it")
+
+
+def _try(stage: Stage, base: str, timeout_s: float) -> int:
+    for folder in ("work", "home"):
+        os.mkdir(f"{base}/{folder}", 0o700)
+    env = tuple(base_env({}, "/home/agent", "agent").items())
+    spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
+    running = stage.start(spec, plan(spec, host.facts(spec)), timeout_s)
+    code = running.wait(lambda stream, data: None, timeout_s)
+    os.close(running.listener_fd)
+    return code
+
+
+def _kernel() -> Check:
+    release = os.uname().release
+    numbers = tuple(int(part) for part in release.split("-")[0].split("+")[0].split(".")[:2] if part.isdigit())
+    if numbers >= OLDEST_KERNEL:
+        return Check("backend", "kernel", "ok", f"Linux {release}")
+    return Check("backend", "kernel", "missing", f"Linux {release}: {causes.OLD_KERNEL.why}", causes.OLD_KERNEL.fix)
+
+
+def _apparmor() -> Check:
+    name = "AppArmor"
+    restricted = causes.read(causes.APPARMOR)
+    if restricted != "1":
+        return Check("backend", name, "ok", "it does not restrict user namespaces here")
+    path = program_path()
+    confined = causes.read("/proc/self/attr/current").startswith("amem")
+    if confined:
+        return Check("backend", name, "ok", "this process has the profile amem")
+    why = f"user namespaces are restricted; the profile must name {path}, the real path of this program (a link to it does not count)"
+    return Check("backend", name, "missing", why, causes.BY_APPARMOR.fix)
+
+
+def program_path() -> str:
+    """The path an AppArmor profile must match: that of the script itself, links resolved; not the interpreter's."""
+    return os.path.realpath(sys.argv[0] if os.sep in sys.argv[0] else shutil.which(sys.argv[0]) or sys.argv[0])
+
+
+def _namespaces_left() -> Check:
+    limit = causes.read(causes.MAX_USER)
+    if limit == "0":
+        return Check("backend", "namespace limit", "missing", causes.NONE_ALLOWED.why, causes.NONE_ALLOWED.fix)
+    return Check("backend", "namespace limit", "ok", f"user.max_user_namespaces is {limit or 'not set'}")
+
+
+def _filter() -> Check:
+    machine = os.uname().machine
+    if machine not in seccomp.ARCHES:
+        return Check(
+            "backend",
+            "seccomp",
+            "weak",
+            f"no table of system calls for {machine}: the filter is left out",
+            f"use {' or '.join(seccomp.ARCHES)}",
+        )
+    if not os.path.exists("/proc/sys/kernel/seccomp/actions_avail"):
+        return Check("backend", "seccomp", "missing", "this kernel has no seccomp filters", "use a kernel with CONFIG_SECCOMP_FILTER")
+    return Check("backend", "seccomp", "ok", f"{len(seccomp.ARCHES[machine].denied)} calls are refused on {machine}")
+
+
+def _landlock() -> Check:
+    abi = privileges.landlock_abi()
+    if abi == 0:
+        return Check(
+            "backend",
+            "Landlock",
+            "weak",
+            "not in this kernel or switched off at boot: writing is bounded by mounts alone",
+            "boot with lsm=landlock,…",
+        )
+    if abi < 6:
+        return Check("backend", "Landlock", "ok", f"version {abi}; abstract sockets and signals are bounded by namespaces alone")
+    return Check("backend", "Landlock", "ok", f"version {abi}")
+
+
+def _root() -> Check:
+    if os.geteuid() != 0:
+        return Check("backend", "user", "ok", "an ordinary user, with no powers to lose")
+    base = tempfile.mkdtemp(prefix="amem-doctor-")
+    try:
+        idmapped = host.can_idmap(((base, 0, 0),))
+    finally:
+        os.rmdir(base)
+    if idmapped:
+        return Check("backend", "user", "ok", "root; a session runs under an id of its own through idmapped mounts")
+    return Check(
+        "backend",
+        "user",
+        "weak",
+        "root, and no idmapped mounts on this file system: a session stays root outside, without powers",
+        "run amem as an ordinary user",
+    )
+
+
+def _cgroup() -> Check:
+    name = "cgroup"
+    if shutil.which("systemd-run") and _answers(["systemctl", "--user", "is-system-running"]):
+        return Check("backend", name, "not_proven", "a user service manager answers; memory of a whole session could be bounded by it")
+    why = "no user service manager: memory is bounded for each process and process count for the session, not memory of the whole session"
+    return Check("backend", name, "weak", why)
+
+
+def _answers(command: list[str]) -> bool:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.strip() in ("running", "degraded", "starting", "initializing")
+
+
+def _capabilities_door() -> Check:
+    way = "python-prctl" if privileges.LIBRARY else "libc (python-prctl is not installed, and not needed)"
+    return Check("backend", "capabilities", "ok", f"dropped through {way}")
