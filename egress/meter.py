@@ -5,14 +5,12 @@ never waits for a disk. A row is written once (its id is the call's); when the s
 (`fault`) and the egress sends no more calls, because what cannot be counted must not be spent.
 """
 
-import queue
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from amem.model.call import Billing, ObservedBy
 from amem.model.clock import stamp
@@ -37,11 +35,10 @@ SCHEMA = (
         call text primary key, destination text not null, session text not null, day text not null, tokens integer not null,
         until text not null) strict""",
 )
-_BATCH = 512
+_GATHER_S = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRow:
+class CallRow(NamedTuple):
     """One call as it is kept. Tokens are None when they are not known, never zero for that."""
 
     id: str
@@ -49,16 +46,16 @@ class CallRow:
     session: str
     domain: str
     principal: str
-    task: str | None = None
-    kind: str = "call"
-    """`call` or `count`; see `flow.Kind`."""
     destination: str
     model: str
     """As it was asked for."""
     dialect: str
     status: int
-    """What the harness got: the upstream's status, or the egress's own."""
+    """What the harness got: the upstream's status, or the egress's own; 499 when the harness went before there was one."""
     billing: Billing
+    task: str | None = None
+    kind: str = "call"
+    """`call` or `count`; see `flow.Kind`."""
     source: ObservedBy = ObservedBy.EGRESS
     input: int | None = None
     output: int | None = None
@@ -81,8 +78,7 @@ class CallRow:
     """The names of the changes that were made, joined by commas."""
 
 
-_COLUMNS = tuple(item.name for item in fields(CallRow))
-_INSERT = f"insert or ignore into calls({', '.join(_COLUMNS)}) values ({', '.join('?' * len(_COLUMNS))})"
+_INSERT = f"insert or ignore into calls({', '.join(CallRow._fields)}) values ({', '.join('?' * len(CallRow._fields))})"
 
 
 class Meter:
@@ -93,25 +89,37 @@ class Meter:
         self.fault: str | None = None
         """Why the last write failed; None while the store is well."""
         self._path = root.usage
-        connection = connect(self._path)
-        connection.close()
-        self._queue: queue.SimpleQueue[CallRow | threading.Event | None] = queue.SimpleQueue()
+        connect(self._path).close()
+        self._lock = threading.Condition()  # guards the five below
+        self._rows: list[CallRow] = []
+        self._handed = 0
+        self._settled = 0
+        self._hurry = False
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
         self._thread.start()
 
     def record(self, row: CallRow) -> None:
         """Hand over a row; returns at once."""
-        self._queue.put(row)
+        with self._lock:
+            self._rows.append(row)
+            self._handed += 1
+            if len(self._rows) == 1:
+                self._lock.notify_all()
 
     def flush(self) -> None:
         """Wait until every row handed over so far is on disk, or failed."""
-        done = threading.Event()
-        self._queue.put(done)
-        done.wait()
+        with self._lock:
+            handed = self._handed
+            self._hurry = True
+            self._lock.notify_all()
+            self._lock.wait_for(lambda: self._settled >= handed)
 
     def close(self) -> None:
         """Write what is left and end the thread."""
-        self._queue.put(None)
+        with self._lock:
+            self._closing = True
+            self._lock.notify_all()
         self._thread.join()
 
     def _run(self) -> None:
@@ -119,24 +127,20 @@ class Meter:
         pending: list[CallRow] = []
         try:
             while True:
-                item: CallRow | threading.Event | None = self._queue.get()
-                waiting: list[threading.Event] = []
-                ending = False
-                while True:
-                    if item is None:
-                        ending = True
-                    elif isinstance(item, threading.Event):
-                        waiting.append(item)
-                    else:
-                        pending.append(item)
-                    if ending or self._queue.empty() or len(pending) >= _BATCH:
-                        break
-                    item = self._queue.get()
+                with self._lock:
+                    self._lock.wait_for(lambda: self._rows or self._hurry or self._closing)
+                    # Waking for each row would cost the loop more than the row: whatever comes in a moment goes with the first.
+                    if not self._hurry and not self._closing:
+                        self._lock.wait_for(lambda: self._hurry or self._closing, timeout=_GATHER_S)
+                    pending += self._rows
+                    self._rows, self._hurry = [], False
+                    handed, closing = self._handed, self._closing
                 self._write(connection, pending)
-                for event in waiting:
-                    event.set()
-                if ending:
-                    return
+                with self._lock:
+                    self._settled = handed
+                    self._lock.notify_all()
+                    if closing and not self._rows:
+                        return
         finally:
             connection.close()
 
@@ -147,7 +151,7 @@ class Meter:
         try:
             connection.execute("begin immediate")
             try:
-                connection.executemany(_INSERT, [_values(row) for row in pending])
+                connection.executemany(_INSERT, pending)
                 connection.execute("commit")
             except BaseException:
                 connection.execute("rollback")
@@ -166,10 +170,6 @@ def connect(path: Path) -> database.Connection:
     for statement in SCHEMA:
         connection.execute(statement)
     return connection
-
-
-def _values(row: CallRow) -> tuple[Any, ...]:
-    return tuple(getattr(row, name) for name in _COLUMNS)
 
 
 def response_id_class(response_id: str | None) -> str | None:

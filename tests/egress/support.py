@@ -68,7 +68,13 @@ class Door:
         self.log.append((request, not over))
         self.on_decide()
         return Decision(
-            id="dec-0123456789ab", action=request.action, allow=not over, reasons=reasons, policy_version="test", input_digest="sha256:0", result={}
+            id="dec-0123456789ab",
+            action=request.action,
+            allow=not over,
+            reasons=reasons,
+            policy_version="test",
+            input_digest="sha256:0",
+            result={},
         )
 
 
@@ -87,7 +93,9 @@ class Session:
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, bytes, Mapping[str, str]]:
         """One call, read to its end."""
-        async with self.client.post(self.url + path, data=io.BytesIO(body), headers={"content-type": "application/json", **(headers or {})}) as answer:
+        async with self.client.post(
+            self.url + path, data=io.BytesIO(body), headers={"content-type": "application/json", **(headers or {})}
+        ) as answer:
             return answer.status, await answer.read(), {name.lower(): value for name, value in answer.headers.items()}
 
     def rows(self) -> list[dict[str, Any]]:

@@ -17,11 +17,17 @@ from amem.model.call import Dialect
         ("POST", "/v1/responses", Target(Kind.CALL, Dialect.RESPONSES, "/v1/responses", "", None, None)),
         ("POST", "/v1/chat/completions", Target(Kind.CALL, Dialect.CHAT, "/v1/chat/completions", "", None, None)),
         ("POST", "/v1/embeddings", Target(Kind.CALL, Dialect.CHAT, "/v1/embeddings", "", None, None)),
-        ("POST", "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
-         Target(Kind.CALL, Dialect.GEMINI, "/v1beta/models/gemini-2.5-pro:streamGenerateContent", "alt=sse", "gemini-2.5-pro", True)),
+        (
+            "POST",
+            "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+            Target(Kind.CALL, Dialect.GEMINI, "/v1beta/models/gemini-2.5-pro:streamGenerateContent", "alt=sse", "gemini-2.5-pro", True),
+        ),
         ("POST", "/v1beta/models/g:countTokens", Target(Kind.COUNT, Dialect.GEMINI, "/v1beta/models/g:countTokens", "", "g", False)),
-        ("POST", "/v1internal:streamGenerateContent?alt=sse",
-         Target(Kind.CALL, Dialect.GEMINI, "/v1internal:streamGenerateContent", "alt=sse", None, True)),
+        (
+            "POST",
+            "/v1internal:streamGenerateContent?alt=sse",
+            Target(Kind.CALL, Dialect.GEMINI, "/v1internal:streamGenerateContent", "alt=sse", None, True),
+        ),
         ("POST", "/v1internal:loadCodeAssist", Target(Kind.CONTROL, Dialect.GEMINI, "/v1internal:loadCodeAssist", "", None, None)),
         ("GET", "/v1/models", Target(Kind.MODELS, None, "/v1/models", "", None, None)),
         ("GET", "/v1beta/models?pageSize=50", Target(Kind.MODELS, Dialect.GEMINI, "/v1beta/models", "pageSize=50", None, None)),
@@ -31,7 +37,7 @@ from amem.model.call import Dialect
         ("POST", "/v1/files", Unknown("/v1/files", Dialect.CHAT)),
         ("GET", "/v1beta/files", Unknown("/v1beta/files", Dialect.GEMINI)),
     ],
-)  # fmt: skip
+)
 def test_a_target_is_read_as_its_kind(method: str, raw: str, expected: object) -> None:
     assert flow.target(method, raw) == expected
 
@@ -41,13 +47,37 @@ def test_another_spelling_of_a_path_comes_to_the_one(raw: str) -> None:
     assert flow.target("POST", raw) == flow.target("POST", "/v1/messages")
 
 
-@pytest.mark.parametrize("raw", [
-    "http://evil/v1/messages", "//evil/v1/messages", "/v1/../v1/messages", "/v1/%2e%2e/v1/messages", "/v1/./messages", "/v1//messages",
-    "/v1/messages/", "/v1/messages/..", "/v1%2Fmessages", "/v1/messages%00", "/v1/messages#x", "/v1\\messages", "/v1/messages;x=1",
-    "/v1/mess ages", "/v1/messages%0d%0aX:y", "/v1/méssages", "*", "", "/v1/messages%3Fx", "/V1/messages", "/" + "a" * 5000,
-    "/v1beta/models/../../x:generateContent", "/v1beta/models/%2e%2e:generateContent", "/v1beta/models/a%2fb:generateContent",
-    "/v1internal:generateContent%3fx", "/v1internal:../x",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "http://evil/v1/messages",
+        "//evil/v1/messages",
+        "/v1/../v1/messages",
+        "/v1/%2e%2e/v1/messages",
+        "/v1/./messages",
+        "/v1//messages",
+        "/v1/messages/",
+        "/v1/messages/..",
+        "/v1%2Fmessages",
+        "/v1/messages%00",
+        "/v1/messages#x",
+        "/v1\\messages",
+        "/v1/messages;x=1",
+        "/v1/mess ages",
+        "/v1/messages%0d%0aX:y",
+        "/v1/méssages",
+        "*",
+        "",
+        "/v1/messages%3Fx",
+        "/V1/messages",
+        "/" + "a" * 5000,
+        "/v1beta/models/../../x:generateContent",
+        "/v1beta/models/%2e%2e:generateContent",
+        "/v1beta/models/a%2fb:generateContent",
+        "/v1internal:generateContent%3fx",
+        "/v1internal:../x",
+    ],
+)
 def test_a_doubtful_target_is_no_call(raw: str) -> None:
     assert not isinstance(flow.target("POST", raw), Target)
 
@@ -82,15 +112,34 @@ def test_no_text_makes_a_target_raise_or_leave_its_path(text: str) -> None:
 
 def test_outgoing_headers_lose_the_connection_and_every_credential() -> None:
     given_headers = [
-        ("Host", "127.0.0.1:9"), ("Content-Length", "3"), ("Connection", "keep-alive, X-Mine"), ("X-Mine", "1"), ("Keep-Alive", "5"),
-        ("Transfer-Encoding", "chunked"), ("TE", "trailers"), ("Upgrade", "h2c"), ("HTTP2-Settings", "x"), ("Expect", "100-continue"),
-        ("X-Api-Key", "k"), ("AUTHORIZATION", "Bearer k"), ("x-goog-api-key", "k"), ("Api-Key", "k"), ("Cookie", "k"),
-        ("Proxy-Authorization", "k"), ("X-HTTP-Method-Override", "DELETE"), ("anthropic-beta", "a"), ("anthropic-beta", "b"),
-        ("User-Agent", "claude-cli"), ("Accept-Encoding", "gzip, br"),
-    ]  # fmt: skip
+        ("Host", "127.0.0.1:9"),
+        ("Content-Length", "3"),
+        ("Connection", "keep-alive, X-Mine"),
+        ("X-Mine", "1"),
+        ("Keep-Alive", "5"),
+        ("Transfer-Encoding", "chunked"),
+        ("TE", "trailers"),
+        ("Upgrade", "h2c"),
+        ("HTTP2-Settings", "x"),
+        ("Expect", "100-continue"),
+        ("X-Api-Key", "k"),
+        ("AUTHORIZATION", "Bearer k"),
+        ("x-goog-api-key", "k"),
+        ("Api-Key", "k"),
+        ("Cookie", "k"),
+        ("Proxy-Authorization", "k"),
+        ("X-HTTP-Method-Override", "DELETE"),
+        ("anthropic-beta", "a"),
+        ("anthropic-beta", "b"),
+        ("User-Agent", "claude-cli"),
+        ("Accept-Encoding", "gzip, br"),
+    ]
     assert flow.outgoing(given_headers, own_credentials=False) == [
-        ("anthropic-beta", "a"), ("anthropic-beta", "b"), ("User-Agent", "claude-cli"), ("Accept-Encoding", "gzip, br"),
-    ]  # fmt: skip
+        ("anthropic-beta", "a"),
+        ("anthropic-beta", "b"),
+        ("User-Agent", "claude-cli"),
+        ("Accept-Encoding", "gzip, br"),
+    ]
 
 
 def test_connection_cannot_nominate_what_a_rule_relies_on() -> None:
@@ -106,10 +155,15 @@ def test_a_login_passes_with_its_own_credential_only() -> None:
 @pytest.mark.parametrize(
     ("headers", "query", "expected"),
     [
-        ({"x-api-key": "a"}, "", "a"), ({"authorization": "Bearer b"}, "", "b"), ({"authorization": "bearer  b"}, "", "b"),
-        ({"x-goog-api-key": "c"}, "", "c"), ({}, "key=d", "d"), ({"authorization": "Basic e"}, "", None), ({}, "", None),
+        ({"x-api-key": "a"}, "", "a"),
+        ({"authorization": "Bearer b"}, "", "b"),
+        ({"authorization": "bearer  b"}, "", "b"),
+        ({"x-goog-api-key": "c"}, "", "c"),
+        ({}, "key=d", "d"),
+        ({"authorization": "Basic e"}, "", None),
+        ({}, "", None),
     ],
-)  # fmt: skip
+)
 def test_the_presented_credential_is_found_where_each_dialect_puts_it(headers: dict[str, str], query: str, expected: str | None) -> None:
     assert flow.presented(headers, query) == expected
 
@@ -117,12 +171,16 @@ def test_the_presented_credential_is_found_where_each_dialect_puts_it(headers: d
 # ---- bodies
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8
-)  # fmt: skip
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 @given(st.dictionaries(st.text(max_size=8), values, max_size=6), st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_members_are_those_of_the_object_and_their_spans_are_theirs(value: dict[str, object], indent: int | str | None, ascii: bool) -> None:
+def test_members_are_those_of_the_object_and_their_spans_are_theirs(
+    value: dict[str, object], indent: int | str | None, ascii: bool
+) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii)
     try:
         data = f"\n {text}\r\n".encode()
@@ -147,12 +205,37 @@ def test_replacing_a_member_changes_nothing_else(value: dict[str, object], name:
         assert changed.text.endswith(body.text[member.end :])
 
 
-@pytest.mark.parametrize("data", [
-    b"", b"null", b"[]", b'"x"', b"{", b'{"a"}', b'{"a":}', b'{"a":1,}', b'{"a":1 "b":2}', b'{"a":1} x', b'{"a":1}{"b":2}', b"{'a':1}",
-    b'{"a":NaN}', b'{"a":-Infinity}', b'{"a":{"b":Infinity}}', b'{"model":"cheap","model":"dear"}', b'{"model":"cheap","mod\\u0065l":"dear"}',
-    b'{"a":' + b"[" * 100_000, b'{"a":' + b'{"a":' * 100_000, b'{"a":"\xff"}', b'\xef\xbb\xbf{"a":1}', '{"a":1}'.encode("utf-16"),
-    b'{"a":"\x01"}', b'{"a":' + b"9" * 10_000 + b"}", b"{,}", b'{"a":01}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"{",
+        b'{"a"}',
+        b'{"a":}',
+        b'{"a":1,}',
+        b'{"a":1 "b":2}',
+        b'{"a":1} x',
+        b'{"a":1}{"b":2}',
+        b"{'a':1}",
+        b'{"a":NaN}',
+        b'{"a":-Infinity}',
+        b'{"a":{"b":Infinity}}',
+        b'{"model":"cheap","model":"dear"}',
+        b'{"model":"cheap","mod\\u0065l":"dear"}',
+        b'{"a":' + b"[" * 100_000,
+        b'{"a":' + b'{"a":' * 100_000,
+        b'{"a":"\xff"}',
+        b'\xef\xbb\xbf{"a":1}',
+        '{"a":1}'.encode("utf-16"),
+        b'{"a":"\x01"}',
+        b'{"a":' + b"9" * 10_000 + b"}",
+        b"{,}",
+        b'{"a":01}',
+    ],
+)
 def test_a_body_that_could_be_read_otherwise_is_malformed(data: bytes) -> None:
     assert isinstance(flow.read_body(data), Malformed)
 
@@ -172,16 +255,32 @@ def test_a_call_knows_its_model_stream_and_output_cap() -> None:
     cases = [
         (call_of("POST", "/v1/messages", Dialect.ANTHROPIC, {"model": "c", "max_tokens": 5, "stream": True}), "c", True, 5),
         (call_of("POST", "/v1/responses", Dialect.RESPONSES, {"model": "o", "max_output_tokens": 6}), "o", False, 6),
-        (call_of("POST", "/v1/chat/completions", Dialect.CHAT, {"model": "a/b:free", "max_tokens": 7, "stream": None}), "a/b:free", False, 7),
+        (
+            call_of("POST", "/v1/chat/completions", Dialect.CHAT, {"model": "a/b:free", "max_tokens": 7, "stream": None}),
+            "a/b:free",
+            False,
+            7,
+        ),
         (call_of("POST", "/v1beta/models/g:generateContent", Dialect.GEMINI, {"generationConfig": {"maxOutputTokens": 8}}), "g", False, 8),
-        (call_of("POST", "/v1internal:streamGenerateContent", Dialect.GEMINI,
-                 {"model": "h", "request": {"generationConfig": {"maxOutputTokens": 9}}}), "h", True, 9),
-    ]  # fmt: skip
+        (
+            call_of(
+                "POST",
+                "/v1internal:streamGenerateContent",
+                Dialect.GEMINI,
+                {"model": "h", "request": {"generationConfig": {"maxOutputTokens": 9}}},
+            ),
+            "h",
+            True,
+            9,
+        ),
+    ]
     for call, model, stream, most in cases:
         assert isinstance(call, Call)
         assert (call.model, call.stream, call.max_output) == (model, stream, most)
 
 
-@pytest.mark.parametrize("body", [{}, {"model": None}, {"model": ""}, {"model": 3}, {"model": "a b"}, {"model": "x" * 300}, {"model": "m", "stream": "yes"}])
+@pytest.mark.parametrize(
+    "body", [{}, {"model": None}, {"model": ""}, {"model": 3}, {"model": "a b"}, {"model": "x" * 300}, {"model": "m", "stream": "yes"}]
+)
 def test_a_model_call_without_a_clear_model_is_malformed(body: object) -> None:
     assert isinstance(call_of("POST", "/v1/messages", Dialect.ANTHROPIC, body), Malformed)

@@ -22,10 +22,21 @@ def root(tmp_path: Path) -> Root:
 
 def row(n: int, **changes: Any) -> CallRow:
     values: dict[str, Any] = {
-        "id": f"call-{n:012d}", "at": f"2026-11-{1 + n // 10:02d}T12:00:{n % 60:02d}.000Z", "session": "ses-00000001", "domain": "dom-me",
-        "principal": "agent:claude", "destination": "demo", "model": "m-1", "dialect": "anthropic", "status": 200,
-        "billing": Billing.METERED, "input": 10, "output": 5, "cache_read": 1, "cache_write": 2,
-    }  # fmt: skip
+        "id": f"call-{n:012d}",
+        "at": f"2026-11-{1 + n // 10:02d}T12:00:{n % 60:02d}.000Z",
+        "session": "ses-00000001",
+        "domain": "dom-me",
+        "principal": "agent:claude",
+        "destination": "demo",
+        "model": "m-1",
+        "dialect": "anthropic",
+        "status": 200,
+        "billing": Billing.METERED,
+        "input": 10,
+        "output": 5,
+        "cache_read": 1,
+        "cache_write": 2,
+    }
     return CallRow(**{**values, **changes})
 
 
@@ -54,9 +65,16 @@ def test_a_row_is_kept_as_it_was_given_and_once(root: Root) -> None:
     recorded(root, given, given)
     [found] = stored(root)
     assert {name: found[name] for name in ("id", "input", "output", "cache_read", "cache_write", "reasoning", "partial", "ms", "task")} == {
-        "id": given.id, "input": 10, "output": 5, "cache_read": 1, "cache_write": 2, "reasoning": 3, "partial": 1, "ms": 12,
+        "id": given.id,
+        "input": 10,
+        "output": 5,
+        "cache_read": 1,
+        "cache_write": 2,
+        "reasoning": 3,
+        "partial": 1,
+        "ms": 12,
         "task": "task-me-00000000",
-    }  # fmt: skip
+    }
     assert root.usage.stat().st_mode & 0o777 == 0o600
 
 
@@ -104,17 +122,45 @@ def test_a_store_that_cannot_be_written_is_said_and_the_rows_are_written_later(r
 
 def test_usage_is_added_up_by_destination_and_model(root: Root) -> None:
     recorded(
-        root, row(1), row(2, reasoning=2), row(3, model="m-2"), row(4, status=403, refused="label_over_ceiling", **UNKNOWN),
-        row(5, status=529, **UNKNOWN), row(6, unmetered_reason="no_usage", **UNKNOWN), row(7, partial=True),
-        row(8, kind="count", **UNKNOWN), row(9, source=ObservedBy.HARNESS, billing=Billing.PLAN),
-    )  # fmt: skip
+        root,
+        row(1),
+        row(2, reasoning=2),
+        row(3, model="m-2"),
+        row(4, status=403, refused="label_over_ceiling", **UNKNOWN),
+        row(5, status=529, **UNKNOWN),
+        row(6, unmetered_reason="no_usage", **UNKNOWN),
+        row(7, partial=True),
+        row(8, kind="count", **UNKNOWN),
+        row(9, source=ObservedBy.HARNESS, billing=Billing.PLAN),
+    )
     plain = {"destination": "demo", "source": "egress", "billing": "metered"}
     assert meter.report(root) == [
-        {**plain, "model": "m-1", "calls": 6, "input": 30, "output": 15, "cache_read": 3, "cache_write": 6, "reasoning": 2, "unmetered": 1,
-         "partial": 1, "status": {"403": 1, "529": 1}},
-        {**plain, "model": "m-1", "source": "harness", "billing": "plan", "calls": 1, "input": 10, "output": 5, "cache_read": 1, "cache_write": 2},
+        {
+            **plain,
+            "model": "m-1",
+            "calls": 6,
+            "input": 30,
+            "output": 15,
+            "cache_read": 3,
+            "cache_write": 6,
+            "reasoning": 2,
+            "unmetered": 1,
+            "partial": 1,
+            "status": {"403": 1, "529": 1},
+        },
+        {
+            **plain,
+            "model": "m-1",
+            "source": "harness",
+            "billing": "plan",
+            "calls": 1,
+            "input": 10,
+            "output": 5,
+            "cache_read": 1,
+            "cache_write": 2,
+        },
         {**plain, "model": "m-2", "calls": 1, "input": 10, "output": 5, "cache_read": 1, "cache_write": 2},
-    ]  # fmt: skip
+    ]
 
 
 def test_usage_can_be_narrowed_and_grouped_otherwise(root: Root) -> None:
@@ -133,11 +179,24 @@ def test_a_root_without_calls_reports_nothing(root: Root) -> None:
 
 
 def started(root: Root, **changes: Any) -> None:
-    meter.start_session(root, {
-        "id": "ses-00000001", "harness": "claude", "auth": "key", "destination": "demo", "backend": "namespaces", "label": "public",
-        "ceiling": "internal", "handling": "internal", "domain": "dom-me", "workdir": "/w", "pid": 1, "started_at": "2026-11-01T00:00:00.000Z",
-        **changes,
-    })  # fmt: skip
+    meter.start_session(
+        root,
+        {
+            "id": "ses-00000001",
+            "harness": "claude",
+            "auth": "key",
+            "destination": "demo",
+            "backend": "namespaces",
+            "label": "public",
+            "ceiling": "internal",
+            "handling": "internal",
+            "domain": "dom-me",
+            "workdir": "/w",
+            "pid": 1,
+            "started_at": "2026-11-01T00:00:00.000Z",
+            **changes,
+        },
+    )
 
 
 def test_a_session_is_kept_with_what_it_used(root: Root) -> None:
@@ -168,8 +227,16 @@ def test_a_session_is_started_once_and_with_known_columns(root: Root) -> None:
 
 @pytest.mark.parametrize(
     ("response_id", "expected"),
-    [("msg_01BE9", "msg_"), ("chatcmpl-abc", "chatcmpl-"), ("resp_0f", "resp_"), ("gen-17", "gen-"), ("2m7Vaca_HdfC1", "opaque13"), (None, None),
-     ("", None), ("msg_", "opaque4")],
-)  # fmt: skip
+    [
+        ("msg_01BE9", "msg_"),
+        ("chatcmpl-abc", "chatcmpl-"),
+        ("resp_0f", "resp_"),
+        ("gen-17", "gen-"),
+        ("2m7Vaca_HdfC1", "opaque13"),
+        (None, None),
+        ("", None),
+        ("msg_", "opaque4"),
+    ],
+)
 def test_the_class_of_an_answers_id(response_id: str | None, expected: str | None) -> None:
     assert response_id_class(response_id) == expected

@@ -12,12 +12,24 @@ WHY = "the session's label internal is above the ceiling public of demo"
     ("dialect", "expected"),
     [
         (Dialect.ANTHROPIC, {"type": "error", "error": {"type": "permission_error", "message": f"amem: {WHY}"}}),
-        (Dialect.RESPONSES, {"error": {"message": f"amem: {WHY}", "type": "permission_error", "param": None, "code": "label_over_ceiling"}}),
+        (
+            Dialect.RESPONSES,
+            {"error": {"message": f"amem: {WHY}", "type": "permission_error", "param": None, "code": "label_over_ceiling"}},
+        ),
         (Dialect.CHAT, {"error": {"message": f"amem: {WHY}", "type": "permission_error", "param": None, "code": "label_over_ceiling"}}),
-        (Dialect.GEMINI, {"error": {"code": 403, "message": f"amem: {WHY}", "status": "PERMISSION_DENIED", "details": [
-            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "LABEL_OVER_CEILING", "domain": "amem"}]}}),
+        (
+            Dialect.GEMINI,
+            {
+                "error": {
+                    "code": 403,
+                    "message": f"amem: {WHY}",
+                    "status": "PERMISSION_DENIED",
+                    "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "LABEL_OVER_CEILING", "domain": "amem"}],
+                }
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_is_the_permission_error_of_the_dialect(dialect: Dialect, expected: object) -> None:
     reply = replies.refusal(dialect, "label_over_ceiling", WHY)
     assert (reply.status, json.loads(reply.body)) == (403, expected)

@@ -53,7 +53,13 @@ def test_an_unknown_destination_is_refused_with_the_known_ones() -> None:
         ("openai", None, Dialect.RESPONSES, "/v1/responses", "https://api.openai.com/v1/responses"),
         ("openai", "https://proxy.example/v1", Dialect.RESPONSES, "/v1/responses", "https://proxy.example/v1/responses"),
         ("openai", "https://proxy.example/openai/", Dialect.CHAT, "/v1/models", "https://proxy.example/openai/v1/models"),
-        ("dashscope", None, Dialect.CHAT, "/v1/chat/completions", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions"),
+        (
+            "dashscope",
+            None,
+            Dialect.CHAT,
+            "/v1/chat/completions",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions",
+        ),
         ("google", None, Dialect.CHAT, "/v1/chat/completions", "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"),
         ("google", "http://127.0.0.1:9", Dialect.CHAT, "/v1/chat/completions", "http://127.0.0.1:9/v1/chat/completions"),
         ("google", None, Dialect.GEMINI, "/v1beta/models/g:x", "https://generativelanguage.googleapis.com/v1beta/models/g:x"),
@@ -78,7 +84,9 @@ def test_only_a_base_that_grants_name_inward_may_be_inward(base: str, inward: bo
     assert {route.inward for route in found.values()} == {inward}
 
 
-@pytest.mark.parametrize("base", ["http://api.example.com", "http://10.0.0.5:4000", "http://192.168.1.1", "ftp://127.0.0.1", "https://u:p@h"])
+@pytest.mark.parametrize(
+    "base", ["http://api.example.com", "http://10.0.0.5:4000", "http://192.168.1.1", "ftp://127.0.0.1", "https://u:p@h"]
+)
 def test_keys_and_prompts_never_go_in_clear_text_to_another_machine(base: str) -> None:
     with pytest.raises(ConfigError):
         routes.table("demo", Auth.KEY, grants(demo=internal(base)), NOTHING)

@@ -23,7 +23,9 @@ TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 @each_dialect
 @each_framing
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate", "br", "zstd"])
-def test_an_answer_passes_in_its_encoding_and_its_usage_is_the_providers(tmp_path: Path, dialect: Dialect, stream: bool, encoding: str) -> None:
+def test_an_answer_passes_in_its_encoding_and_its_usage_is_the_providers(
+    tmp_path: Path, dialect: Dialect, stream: bool, encoding: str
+) -> None:
     async def run() -> None:
         script = {"steps": [{"text": "Four. " * 50, "usage": USAGE}], "encoding": encoding, "reasoning": True}
         async with session(tmp_path, script) as s:
@@ -48,13 +50,16 @@ def test_the_request_that_leaves_is_the_harnesss_but_for_the_credential(tmp_path
         async with session(tmp_path) as s:
             path, body = call(dialect, note="ünïcode \u2028", spaced=[1, 2])
             body = body.replace(b": ", b" :\t")  # a spelling of its own
-            await s.post(path, body, {"x-api-key": "mine", "authorization": "Bearer mine", "x-goog-api-key": "mine", "anthropic-beta": "a,b",
+            await s.post(path, body, {"x-api-key": "mine", "authorization": "Bearer mine", "x-goog-api-key": "mine",
+                                      "anthropic-beta": "a,b",
                                       "user-agent": "claude-cli/2.1"})  # fmt: skip
             seen = s.provider.log[0]
             assert seen.body == body
             assert seen.path == path
             assert "mine" not in json.dumps(seen.headers)
-            credential = {Dialect.ANTHROPIC: ("x-api-key", KEY), Dialect.GEMINI: ("x-goog-api-key", KEY)}.get(dialect, ("authorization", f"Bearer {KEY}"))
+            credential = {Dialect.ANTHROPIC: ("x-api-key", KEY), Dialect.GEMINI: ("x-goog-api-key", KEY)}.get(
+                dialect, ("authorization", f"Bearer {KEY}")
+            )
             assert seen.headers.pop(credential[0]) == credential[1]
             assert seen.headers == {
                 "host": f"127.0.0.1:{s.provider.port}", "content-type": "application/json", "content-length": str(len(body)),
@@ -78,7 +83,10 @@ def test_call_over_ceiling_never_reaches_upstream(tmp_path: Path, dialect: Diale
             assert len(s.provider.log) == 1
             assert [allowed for _, allowed in s.door.log] == [True, False]
             rows = s.rows()
-            assert [(row["status"], row["refused"], row["input"] is None) for row in rows] == [(200, None, False), (403, "label_over_ceiling", True)]
+            assert [(row["status"], row["refused"], row["input"] is None) for row in rows] == [
+                (200, None, False),
+                (403, "label_over_ceiling", True),
+            ]
 
     asyncio.run(run())
 
@@ -91,13 +99,20 @@ def test_the_decision_is_made_before_anything_leaves(tmp_path: Path) -> None:
             await s.post(*call(Dialect.ANTHROPIC))
             assert at_decision == [0]
             asked = s.door.log[0][0]
-            assert (asked.action, asked.input["session"], asked.input["model"], asked.input["dialect"]) == ("model_call", SESSION, "m-1", "anthropic")
+            assert (asked.action, asked.input["session"], asked.input["model"], asked.input["dialect"]) == (
+                "model_call",
+                SESSION,
+                "m-1",
+                "anthropic",
+            )
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("fault", [OSError("disk full"), ValueError("x"), RuntimeError("panic")])
-def test_a_decision_that_fails_or_cannot_be_logged_lets_nothing_out(tmp_path: Path, fault: Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_decision_that_fails_or_cannot_be_logged_lets_nothing_out(
+    tmp_path: Path, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     async def run() -> None:
         async with session(tmp_path) as s:
             s.door.fault = fault
@@ -270,7 +285,7 @@ def test_redirects_are_not_followed(tmp_path: Path) -> None:
 
         runner, base = await _upstream(handler)
         async with session(tmp_path, base_url=base) as s:
-            status, answer, headers = await s.post(*call(Dialect.CHAT))
+            status, _, headers = await s.post(*call(Dialect.CHAT))
             assert (status, seen) == (502, ["/v1/chat/completions"])
             assert "location" not in {name.lower() for name in headers}
             row = await s.row()
@@ -469,7 +484,9 @@ def test_a_compressed_request_is_read_and_goes_on_as_it_came(tmp_path: Path) -> 
 
 def test_on_a_login_only_its_own_account_passes(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, auth="subscription", credential=None, pinned=(Secret("login-token"),), route={"auth": Auth.SUBSCRIPTION}) as s:
+        async with session(
+            tmp_path, auth="subscription", credential=None, pinned=(Secret("login-token"),), route={"auth": Auth.SUBSCRIPTION}
+        ) as s:
             path, body = call(Dialect.ANTHROPIC)
             assert (await s.post(path, body, {"authorization": "Bearer login-token"}))[0] == 200
             assert s.provider.log[0].headers["authorization"] == "Bearer login-token"

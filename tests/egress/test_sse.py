@@ -31,7 +31,9 @@ def simple(stream: bytes) -> list[Event]:
 
 
 pieces = st.lists(
-    st.sampled_from([b"data", b"event", b":", b" ", b"\n", b"\r", b"\r\n", b"\n\n", b"x", b"data: y\n", b"id: 1\n", b"\xef\xbb\xbf", b"{}"]),
+    st.sampled_from(
+        [b"data", b"event", b":", b" ", b"\n", b"\r", b"\r\n", b"\n\n", b"x", b"data: y\n", b"id: 1\n", b"\xef\xbb\xbf", b"{}"]
+    ),
     max_size=40,
 ).map(b"".join)
 
@@ -70,7 +72,10 @@ def test_a_stream_without_end_holds_one_event_at_most() -> None:
     assert sum(map(len, reader._pieces)) <= 1000
 
 
-@given(st.lists(st.sampled_from([b"data: a\n", b"data: WANTED\n", b"\n", b"data: b", b"\r\n", b"WAN"]), max_size=40).map(b"".join), st.integers(1, 9))
+@given(
+    st.lists(st.sampled_from([b"data: a\n", b"data: WANTED\n", b"\n", b"data: b", b"\r\n", b"WAN"]), max_size=40).map(b"".join),
+    st.integers(1, 9),
+)
 def test_passing_over_loses_no_wanted_event_and_makes_none_up(stream: bytes, size: int) -> None:
     reader = SseReader()
     reader.wanted = re.compile(b"WANTED")

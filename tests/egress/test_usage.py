@@ -103,7 +103,7 @@ def test_a_cut_whole_answer_is_unmetered_and_not_zero() -> None:
         ("br", b"\xff\xff\xff\xff not brotli", "bad_encoding"),
         ("zstd", b"not zstd at all", "bad_encoding"),
         ("", b"<html>busy</html>", "unknown_shape"),
-        ("", b"{\"usage\": \xff}", "bad_json"),
+        ("", b'{"usage": \xff}', "bad_json"),
         ("", b"", "cut"),
         ("", b"{}", "no_usage"),
         ("", b'{"usage":{"prompt_tokens":-1,"completion_tokens":2}}', "bad_figures"),
@@ -112,10 +112,14 @@ def test_a_cut_whole_answer_is_unmetered_and_not_zero() -> None:
         ("", b'{"usage":{"prompt_tokens":1e99,"completion_tokens":2}}', "bad_figures"),
         ("", b"[" * 200_000, "bad_json"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_unmetered_with_its_reason(content_encoding: str, data: bytes, reason: str) -> None:
     found = read(Dialect.CHAT, data, content_encoding=content_encoding)
-    assert (found.usage, found.complete if reason != "no_usage" else False, found.unmetered_reason) == (None, reason == "bad_figures", reason)
+    assert (found.usage, found.complete if reason != "no_usage" else False, found.unmetered_reason) == (
+        None,
+        reason == "bad_figures",
+        reason,
+    )
 
 
 def test_a_compressed_stream_that_turns_to_garbage_keeps_what_it_told() -> None:
@@ -132,22 +136,43 @@ def test_a_compressed_stream_that_turns_to_garbage_keeps_what_it_told() -> None:
     ("dialect", "usage", "expected"),
     [
         # xAI: reasoning beside the completion, and the total says so
-        (Dialect.CHAT, {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}},
-         Usage(input=32, output=103, reasoning=94)),
+        (
+            Dialect.CHAT,
+            {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}},
+            Usage(input=32, output=103, reasoning=94),
+        ),
         # OpenAI: reasoning within it
-        (Dialect.CHAT, {"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}},
-         Usage(input=32, output=103, reasoning=94)),
+        (
+            Dialect.CHAT,
+            {"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}},
+            Usage(input=32, output=103, reasoning=94),
+        ),
         # DeepSeek's spelling of a cache read
-        (Dialect.CHAT, {"prompt_tokens": 100, "completion_tokens": 1, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36},
-         Usage(input=36, output=1, cache_read=64)),
+        (
+            Dialect.CHAT,
+            {"prompt_tokens": 100, "completion_tokens": 1, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36},
+            Usage(input=36, output=1, cache_read=64),
+        ),
         # a gateway that left the cache out of the prompt
-        (Dialect.CHAT, {"prompt_tokens": 10, "completion_tokens": 1, "cache_read_input_tokens": 900}, Usage(input=10, output=1, cache_read=900)),
+        (
+            Dialect.CHAT,
+            {"prompt_tokens": 10, "completion_tokens": 1, "cache_read_input_tokens": 900},
+            Usage(input=10, output=1, cache_read=900),
+        ),
         (Dialect.CHAT, {"prompt_tokens": 3.0, "completion_tokens": 2.0, "prompt_tokens_details": None}, Usage(input=3, output=2)),
-        (Dialect.RESPONSES, {"input_tokens": 36, "input_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 6}, "output_tokens": 87,
-                             "output_tokens_details": {"reasoning_tokens": 64}, "total_tokens": 123},
-         Usage(input=20, output=87, cache_read=10, cache_write=6, reasoning=64)),
+        (
+            Dialect.RESPONSES,
+            {
+                "input_tokens": 36,
+                "input_tokens_details": {"cached_tokens": 10, "cache_write_tokens": 6},
+                "output_tokens": 87,
+                "output_tokens_details": {"reasoning_tokens": 64},
+                "total_tokens": 123,
+            },
+            Usage(input=20, output=87, cache_read=10, cache_write=6, reasoning=64),
+        ),
     ],
-)  # fmt: skip
+)
 def test_spellings_of_openai_figures_come_to_one_vocabulary(dialect: Dialect, usage: object, expected: Usage) -> None:
     assert read(dialect, json.dumps({"model": "m", "usage": usage}).encode()).usage == expected
 
@@ -155,15 +180,29 @@ def test_spellings_of_openai_figures_come_to_one_vocabulary(dialect: Dialect, us
 @pytest.mark.parametrize(
     ("metadata", "expected"),
     [
-        ({"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 7, "totalTokenCount": 22}, Usage(input=10, output=12, reasoning=7)),
-        ({"promptTokenCount": 10, "candidatesTokenCount": 12, "thoughtsTokenCount": 7, "totalTokenCount": 22}, Usage(input=10, output=12, reasoning=7)),
-        ({"promptTokenCount": 10, "cachedContentTokenCount": 4, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 1, "totalTokenCount": 14},
-         Usage(input=9, output=1, cache_read=4)),
+        (
+            {"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 7, "totalTokenCount": 22},
+            Usage(input=10, output=12, reasoning=7),
+        ),
+        (
+            {"promptTokenCount": 10, "candidatesTokenCount": 12, "thoughtsTokenCount": 7, "totalTokenCount": 22},
+            Usage(input=10, output=12, reasoning=7),
+        ),
+        (
+            {
+                "promptTokenCount": 10,
+                "cachedContentTokenCount": 4,
+                "toolUsePromptTokenCount": 3,
+                "candidatesTokenCount": 1,
+                "totalTokenCount": 14,
+            },
+            Usage(input=9, output=1, cache_read=4),
+        ),
         ({"promptTokenCount": 10, "totalTokenCount": 10}, Usage(input=10, output=0)),
         ({"candidatesTokenCount": 3, "totalTokenCount": 3}, Usage(input=0, output=3)),
         ({}, None),
     ],
-)  # fmt: skip
+)
 def test_gemini_figures_add_up_to_their_total(metadata: object, expected: Usage | None) -> None:
     answer = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": metadata}
     assert read(Dialect.GEMINI, json.dumps(answer).encode()).usage == expected
@@ -171,7 +210,8 @@ def test_gemini_figures_add_up_to_their_total(metadata: object, expected: Usage 
 
 def test_a_gemini_array_counts_its_last_whole_element() -> None:
     parts = [
-        {"usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": n, "totalTokenCount": 5 + n}, "modelVersion": "g"} for n in (1, 2, 3)
+        {"usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": n, "totalTokenCount": 5 + n}, "modelVersion": "g"}
+        for n in (1, 2, 3)
     ]
     whole = json.dumps(parts).encode()
     assert read(Dialect.GEMINI, whole).usage == Usage(input=5, output=3)
@@ -181,7 +221,10 @@ def test_a_gemini_array_counts_its_last_whole_element() -> None:
 
 def test_a_zero_in_a_later_event_does_not_take_an_input_back() -> None:
     events = [
-        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 70, "cache_read_input_tokens": 3, "output_tokens": 0}}},
+        {
+            "type": "message_start",
+            "message": {"model": "m", "usage": {"input_tokens": 70, "cache_read_input_tokens": 3, "output_tokens": 0}},
+        },
         {"type": "message_delta", "usage": {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 4}},
         {"type": "message_stop"},
     ]
@@ -215,7 +258,9 @@ def test_a_long_answer_is_exact_however_it_is_cut_into_pieces(dialect: Dialect) 
         exact(fixture, read(dialect, *(stream[at : at + size] for at in range(0, len(stream), size))))
 
 
-@given(st.sampled_from(list(Dialect)), st.lists(st.binary(max_size=64), max_size=12), st.sampled_from(["", "gzip", "br", "zstd", "deflate"]))
+@given(
+    st.sampled_from(list(Dialect)), st.lists(st.binary(max_size=64), max_size=12), st.sampled_from(["", "gzip", "br", "zstd", "deflate"])
+)
 def test_no_bytes_make_the_reader_raise_or_invent_usage(dialect: Dialect, pieces: list[bytes], content_encoding: str) -> None:
     found = read(dialect, *pieces, content_encoding=content_encoding)
     assert found.usage is None
