@@ -136,8 +136,9 @@ def qwen(home: Path, provider: Running, memory: Stub, model: str) -> subprocess.
     return run([*installed("qwen"), "what leaves?", *flags], home, OPENAI_BASE_URL=base, OPENAI_API_KEY="placeholder")
 
 
-def test_claude_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
-    with running(SCRIPT) as provider, memory_stub() as memory:
+@pytest.mark.parametrize("encoding", ["identity", "negotiate"])  # it accepts gzip, deflate, br and zstd (2.1.332)
+def test_claude_takes_the_stream_for_a_real_one(tmp_path: Path, encoding: str) -> None:
+    with running({**SCRIPT, "encoding": encoding}) as provider, memory_stub() as memory:
         ran = claude(tmp_path, provider, memory, "claude-sonnet-5-5")
     said = json.loads(ran.stdout)
     assert (ran.returncode, said["result"]) == (0, "The last word: doc.md: Egress.")
@@ -157,7 +158,7 @@ def test_claude_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
     ("model", "script", "calls"),
     [
         ("gpt-5.1-codex", SCRIPT, ["search", "get"]),  # not in the catalogue: tools in namespaces
-        ("gpt-5.5", SEARCH_FIRST, ["search", "get"]),
+        ("gpt-5.5", {**SEARCH_FIRST, "encoding": "negotiate"}, ["search", "get"]),  # it accepts zstd and gzip
         ("gpt-6.2-sol", CODE_MODE, ["search"]),  # tools as an input item, called from code
     ],
 )
