@@ -144,8 +144,12 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
 
     root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     policy = engine.load(root.policy, engine.grants_data(grants))
+    fresh = not root.index.exists()
     index = Index.open(root, clock=clock)
-    index.refresh()
+    if fresh:
+        index.rebuild()  # the same result as noticing every file, several times faster
+    else:
+        index.refresh()
     return Memory(root, grants, Door(policy, log, clock), index, Store(root), log, clock)
 
 

@@ -51,7 +51,6 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
     if session.ceiling is not None:
         filter = replace(filter, max_label=lowest(filter.max_label, session.ceiling))
     with memory.lock:
-        memory.index.refresh()  # what a person put there by hand is on the page too
         handoffs = _list(memory, filter, (EntryType.HANDOFF,), HANDOFFS)
         policies = _list(memory, filter, (EntryType.POLICY,), POLICIES, Tier.VERIFIED)
         known, total = _known(memory, filter)

@@ -5,7 +5,7 @@ import pytest
 
 from amem.memory.handoff import handoff
 from amem.memory.outcomes import Refused, Written
-from amem.memory.session import Memory, Session
+from amem.memory.session import Memory, Session, open_memory
 from amem.memory.t0 import BUDGET_TOKENS, Page, t0
 from amem.model.entry import Tier, tokens
 from amem.model.label import Label
@@ -117,11 +117,13 @@ def test_page_of_a_domain_that_was_not_granted_is_refused(memory: Memory) -> Non
     assert lines(memory, "reads") == []
 
 
-def test_file_put_there_by_hand_is_on_the_page(memory: Memory) -> None:
+def test_file_put_there_by_hand_is_on_the_page_of_the_next_process(memory: Memory) -> None:
     entry = written(memory, owner(memory), "By hand")
     path = memory.store.path(entry.id)
     text = path.read_text()
     path.unlink()
     assert page(memory, agent(memory)).entries == ()
     path.write_text(text)
-    assert page(memory, agent(memory)).entries == (entry.id,)
+    later = open_memory(memory.root, memory.grants)
+    assert page(later, agent(later)).entries == (entry.id,)
+    later.close()
