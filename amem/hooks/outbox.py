@@ -6,20 +6,21 @@ a line in `$HOME/.amem/hook-errors.log` and the hook ends well.
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import gmtime, strftime
 from typing import Any
 
-from amem.hooks import tail
+from amem.hooks import tail, turns
 
 MAX_NOTE_BYTES = 64 << 10
 MAX_NOTES = 50
-COMPACTION, END = "pre-compact", "session-end"
+COMPACTION, END, UNHOOKED = "pre-compact", "session-end", "unhooked"
 EVERY_CALL = frozenset({"gemini"})
 """Harnesses that fire the compaction event before each model call (Gemini CLI 0.61.0, 2026-11): one note, rewritten, of last resort."""
 OPENINGS = {
     COMPACTION: "Left by amem's hook before the context was compacted; the harness no longer holds what came before.",
     END: "Left by amem's hook, not by the agent, with the end of the session's transcript.",
+    UNHOOKED: "Written by the launcher from the harness's transcript: neither the agent nor a hook left anything.",
 }
 
 
@@ -34,6 +35,11 @@ def leave(kind: str, harness: str, read_event: Callable[[], bytes]) -> None:
         _leave(END if harness in EVERY_CALL else kind, harness, event if isinstance(event, dict) else {}, home)
     except Exception as error:  # the outer edge of this hook
         _complain(home, f"{kind} {harness}: {error.__class__.__name__}: {error}")
+
+
+def unhooked(harness: str, path: str, lines: Iterable[bytes], session: str) -> str:
+    """The note that the launcher writes for a session that ended with none (Qwen headless, a SIGTERM). Pure; `path` is below the home."""
+    return note(UNHOOKED, harness, {}, tail.of(path, turns.read(harness, lines)), session)
 
 
 def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | None, session: str) -> str:

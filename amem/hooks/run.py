@@ -44,9 +44,10 @@ def run(argv: list[str]) -> int:
             outbox.leave(kind, "".join(harness), read_event)
             return 0
         case ["relay", port, path]:
-            from amem.sandbox import relay
+            from amem.sandbox.relay import Relay, listen
 
-            return relay.main([port, path])
+            Relay(listen(int(port)), path).serve()
+            return 0
         case ["version"]:
             from amem import __version__
 

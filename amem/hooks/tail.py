@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from amem.hooks import turns
+from amem.hooks.turns import Turn
 
 MAX_FILE_BYTES = 64 << 20
 """Turns are numbered from the start of a file; of a longer one the end is shown without numbers. Codex waits three seconds."""
@@ -40,16 +41,20 @@ def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
 
 
 def read(harness: str, path: str, home: str) -> Tail:
-    """The last turns of a transcript. Raises OSError."""
-    relative = os.path.relpath(path, os.path.realpath(home))
+    """The last turns of a transcript below the home. Raises OSError."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         numbered = size <= MAX_FILE_BYTES
         if not numbered:
             file.seek(size - END_BYTES)
             file.readline()
-        found = turns.read(harness, file)
-    shown, room = [], MAX_TAIL_BYTES
+        return of(os.path.relpath(path, os.path.realpath(home)), turns.read(harness, file), numbered=numbered)
+
+
+def of(path: str, found: list[Turn], *, numbered: bool = True) -> Tail:
+    """The last of the turns that were found at `path`, as many as fit. Pure; the host uses it where a harness fired no hook."""
+    shown: list[str] = []
+    room = MAX_TAIL_BYTES
     for turn in reversed(found):
         text = _short(turns.render(turn))
         room -= len(text.encode()) + 2
@@ -57,7 +62,7 @@ def read(harness: str, path: str, home: str) -> Tail:
             break
         shown.append(text if numbered else text.partition(" ")[2])
     last = found[-1].n if numbered and shown else 0
-    return Tail(relative, "\n\n".join(reversed(shown)), last and last - len(shown) + 1, last)
+    return Tail(path, "\n\n".join(reversed(shown)), last and last - len(shown) + 1, last)
 
 
 def _short(text: str) -> str:

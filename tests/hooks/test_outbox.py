@@ -31,7 +31,7 @@ def notes(home: Path) -> dict[str, str]:
     return {name: (folder / name).read_text() for name in sorted(os.listdir(folder))} if folder.is_dir() else {}
 
 
-def event(home: Path) -> dict[str, str]:
+def event(home: Path) -> dict[str, str | None]:
     return {"transcript_path": f"{home}/.claude/projects/-r-tree/s.jsonl", "trigger": "auto"}
 
 
@@ -60,6 +60,14 @@ def test_a_note_says_what_it_is_and_cites_the_turns_it_shows(home: Path) -> None
         "#4 assistant\n[reasoning withheld by the provider]\nHello.\n"
         "```\n"
     )
+
+
+def test_a_session_without_hooks_gets_the_same_note_from_the_launcher(home: Path) -> None:
+    leave("session-end", "claude", event(home) | {"trigger": None})
+    by_hook = notes(home)["session-end-01.md"]
+    by_launcher = outbox.unhooked("claude", ".claude/projects/-r-tree/s.jsonl", TRANSCRIPT.splitlines(), "ses-0123abcd")
+    assert by_launcher.startswith("Written by the launcher")
+    assert by_launcher.partition("- transcript")[2] == by_hook.partition("- transcript")[2]
 
 
 def test_each_compaction_has_its_note_and_the_end_has_one(home: Path) -> None:

@@ -146,6 +146,34 @@ def test_version_is_amems(memory: Path) -> None:
     assert run(memory, "version").stdout.decode().strip() == amem.__version__
 
 
+def test_relay_joins_a_port_to_a_socket(memory: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        relay = subprocess.Popen([memory, "relay", str(port), str(tmp_path / "s")])
+        try:
+            with _connected(port, relay) as near, listener.accept()[0] as far:
+                near.sendall(b"ping")
+                assert far.recv(4) == b"ping"
+                far.sendall(b"pong")
+                assert near.recv(4) == b"pong"
+        finally:
+            relay.kill()
+            relay.wait()
+
+
+def _connected(port: int, relay: "subprocess.Popen[bytes]") -> socket.socket:
+    """A connection, as soon as the relay listens."""
+    while relay.poll() is None:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=30)
+        except ConnectionRefusedError:
+            continue
+    raise AssertionError(f"the relay ended with {relay.returncode}")
+
+
 def test_every_hook_in_the_tables_is_one_the_program_has() -> None:
     kinds = {hook.kind for name in registry.names() for hook in registry.load(name).hooks}
     assert {kind.value for kind in kinds} <= set(re.split(r"[|\s]", program.USAGE))
