@@ -1,0 +1,406 @@
+"""Encoded stretches of a text, decoded: base64 and its kin, escapes, numbers, spaced-out letters, old ciphers.
+
+`decoded` yields what reads as text, to be scanned again; `opaque` what is long and reads as nothing. Neither decides. Each
+pattern is one pass over the words that can hold it, and the caller bounds how much is decoded in all. Pure.
+"""
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from amem.policy.scan_text import latin, spoken
+
+OPAQUE_LENGTH = 256
+"""An encoded stretch of this many characters that cannot be read is a finding of its own."""
+INFLATED_LIMIT = 64 * 1024
+_STRETCH_LIMIT = 1 << 20
+
+_BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{40,80}(?:\r?\n[ \t]{0,8})){1,20000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}"
+)
+_BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}={0,6}")
+_HEX = re.compile(
+    r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ ,:;]{1,2}|(?=\\x))){11,}(?:0x|\\x)?[0-9a-fA-F]{2}(?![0-9A-Za-z])"
+)
+_BINARY = re.compile(r"(?<![0-9])(?:[01]{7,8}[ ,\n]?){8,}")
+_DECIMAL = re.compile(r"(?<![0-9.])(?:[0-9]{2,3}[ ,;]{1,2}){11,}[0-9]{2,3}(?![0-9.])")
+_OCTAL = re.compile(r"(?:\\[0-3]?[0-7]{2}){8,}|(?<![0-9.])(?:[01][0-7]{2}[ ,]){11,}[01][0-7]{2}(?![0-9])")
+_MORSE = re.compile(r"(?:[.\-·−_]{1,6}(?: ?[/|] ?| {1,3})){11,}[.\-·−_]{1,6}")
+_ASCII85 = re.compile(r"<~[!-u\sz]{16,}~>|(?<!\S)[!-u]{40,}(?!\S)")
+_UU_LINE = re.compile(r"(?m)^M[ -`]{60}$")
+_BRAILLE = re.compile("[\u2800-\u28ff]{12,}(?:[ \u2800-\u28ff]{0,4000})")
+_SPACED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,3}){7,}[^\W_](?![^\W_])|(?<![^\W_])(?:[^\W_]_{1,2}){7,}[^\W_]")
+_LONG_WORD = re.compile(r"(?<![^\W_])[^\W_]{26,}")
+_JOINED = re.compile(r"(?<![^\W_])[^\W_]{2,20}(?:[_./\\+~*=-][^\W_]{1,20}){4,}")
+_NATO = {
+    word: word[0]
+    for word in "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec romeo sierra tango uniform victor whiskey xray yankee zulu".split()
+} | {"alpha": "a", "juliet": "j", "x-ray": "x"}
+_NATO_RUN = re.compile(rf"(?i)\b(?:(?:{'|'.join(map(re.escape, _NATO))})\b[\s,.-]{{1,3}}){{7,}}(?:{'|'.join(map(re.escape, _NATO))})\b")
+_MORSE_CODE = dict(
+    zip(
+        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(),
+        "abcdefghijklmnopqrstuvwxyz0123456789",
+        strict=True,
+    )
+)
+_BRAILLE_CODE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵⠀", "abcdefghijklmnopqrstuvwxyz ", strict=True))
+_ESCAPED = re.compile(r"(?s).+")
+_ESCAPES = re.compile(
+    r"%[0-9a-fA-F]{2}|&#[xX]?[0-9a-fA-F]{1,6};?|\\u\{?[0-9a-fA-F]{4,6}\}?|\\x[0-9a-fA-F]{2}|U\+[0-9a-fA-F]{4,6}\s?|=[0-9A-F]{2}"
+)
+_ESCAPES_LEAST = 3
+_NAMED = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'", "&nbsp;": " "}
+_MEDIA = (
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"RIFF",
+    b"wOFF",
+    b"wOF2",
+    b"%PDF",
+    b"\x00\x00\x01\x00",
+    b"<svg",
+    b"OggS",
+    b"ID3",
+    b"\x00\x01\x00\x00",
+    b"OTTO",
+)
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Stretch(NamedTuple):
+    """A decoded stretch: where it starts in the text, its text, and whether more may be encoded within it."""
+
+    start: int
+    text: str
+    deeper: bool = True
+
+
+class Cut(NamedTuple):
+    """A text cut into words, and the words' shapes: so that a look is taken only where the words can hold what it looks for."""
+
+    text: str
+    low: str
+    """The text in plain form."""
+    words: list[str]
+    """The words of `low`, as they stand between spaces."""
+    shape: str
+    """One character a word, see `_shape`."""
+    odd: set[str]
+
+
+def cut(text: str, low: str, odd: set[str]) -> Cut:
+    """Cut a text, given it in plain form and its odd characters."""
+    words = low.split()
+    known = _shapes
+    return Cut(text, low, words, "".join([known.get(word) or _shape(word) for word in words]), odd)
+
+
+def decoded(of: Cut) -> Iterator[Stretch]:
+    """The encoded stretches of a text that read as text when decoded."""
+    if of.odd:
+        if said := spoken(of.text):
+            yield Stretch(0, said, deeper=False)
+        if (folded := latin(of.low)) is not None:
+            yield Stretch(0, folded, deeper=False)
+        yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
+    if "W" in of.shape or "L" in of.shape:
+        yield from _of_long_words(of.text)
+    if (found := _RUNS.search(of.shape)) is not None:
+        spans = [match.span() for match in _WORD.finditer(of.text)]
+        for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
+            start, end = spans[found.start()][0], spans[found.end() - 1][1]
+            yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
+    for name, cipher in _CIPHERS.items():
+        end = 0
+        for word in _CIPHERED[name]:
+            at = of.low.find(word, end)
+            while at >= 0:
+                start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
+                yield Stretch(start, cipher(of.low[start:end]), deeper=False)
+                at = of.low.find(word, end)
+
+
+def _of_long_words(text: str) -> Iterator[Stretch]:
+    """What long words spell: each alone, and what is broken into lines of one length together."""
+    lines: list[re.Match[str]] = []
+    for match in _LONG_RUN.finditer(text):
+        word = match[0]
+        if lines and not (len(lines[-1][0]) >= _LINE and match.start() - lines[-1].end() <= 10):
+            yield from _of_lines(text, lines)
+            lines = []
+        if len(word) >= _LINE or lines:
+            lines.append(match)
+        if any(sign in word for sign in "%&\\=") and (read := _from_escapes(word)) is not None:
+            yield Stretch(match.start(), read)
+        for run in _BASE64.finditer(word):
+            if (read := _from_alphabet(run[0])) is not None:
+                yield Stretch(match.start() + run.start(), read)
+        if word[0] in "0123456789\\":
+            yield from _each(word, match.start(), _OF_NUMBERS)
+        elif word[0] in _MARKS_OF_MORSE:
+            yield from _each(word, match.start(), ((_MORSE, _from_morse),))
+        if len(word) >= _LINE:
+            yield from _each(word, match.start(), ((_ASCII85, _from_ascii85),))
+    yield from _of_lines(text, lines)
+
+
+def _of_lines(text: str, lines: list[re.Match[str]]) -> Iterator[Stretch]:
+    if len(lines) > 1:
+        start, end = lines[0].start(), lines[-1].end()
+        yield from _each(text[start:end], start, ((_BASE64, _from_alphabet), (_UU_LINE, _from_uu)))
+
+
+def run_together(of: Cut) -> Iterator[str]:
+    """The stretches of a plain text whose words do not stand apart: spelled out, joined, or in one."""
+    for match in _SPELLED.finditer(of.shape):
+        if 2 * match[0].count("1") >= len(match[0]):
+            yield _bare("".join(of.words[match.start() : match.end()]))
+    for match in _LONG_WORDS.finditer(of.shape):
+        word = of.words[match.start()]
+        if word.isalnum():
+            if len(word) >= 26:
+                yield word
+        else:
+            for pattern in (_SPACED, _LONG_WORD, _JOINED):
+                for run in pattern.finditer(word):
+                    yield _bare(run[0])
+
+
+def _bare(run: str) -> str:
+    return re.sub(r"[^\w@$!|]+|_", "", run)
+
+
+def opaque(of: Cut) -> Iterator[tuple[int, int]]:
+    """Long encoded stretches that read as nothing, but for pictures, fonts and the like: where each starts, how long it is."""
+    if "W" not in of.shape:
+        return
+    for match in _BASE64.finditer(of.text):
+        run = match[0]
+        if len(run) < OPAQUE_LENGTH:
+            continue
+        if _HEX_ALONE.fullmatch(run):
+            if len(run) >= 2 * OPAQUE_LENGTH and len(set(run)) > 8 and _from_hex(run) is None:
+                yield match.start(), len(run)
+        elif any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run)):
+            data = _base64_bytes(run)
+            if data is not None and not data.startswith(_MEDIA) and _readable(data) is None:
+                yield match.start(), len(run)
+
+
+def _shape(word: str) -> str:
+    """`W` a wide word, `L` a long one, `1` one letter, `0` a number or a code, `-` marks only, `o` a word of the spelling alphabet, `.` else."""
+    if len(word) >= _WIDE_WORD:
+        return "W"
+    if len(word) >= _LONG:
+        return "L"
+    if len(word) <= 2 and sum(map(str.isalnum, word)) == 1:
+        shape = "1"
+    elif _CODE.fullmatch(word):
+        shape = "0"
+    elif not any(map(str.isalnum, word)):
+        shape = "-"
+    else:
+        shape = "o" if word.strip(".,-") in _NATO else "."
+    if len(_shapes) >= _SHAPES_LIMIT:
+        _shapes.clear()
+    _shapes[word] = shape
+    return shape
+
+
+_shapes: dict[str, str] = {}
+"""The shapes of words seen, so that a word costs one look; bounded."""
+_SHAPES_LIMIT = 50_000
+_LONG = 16
+_WIDE_WORD = 40
+_LINE = 40
+_CIPHER_REACH = 150
+_WORD = re.compile(r"\S+")
+_LONG_RUN = re.compile(r"\S{16,}")
+_HEX_ALONE = re.compile(r"(?:0x)?[0-9a-fA-F]+")
+_CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
+_RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
+_SPELLED = re.compile(r"[1\-]{8,}")
+_LONG_WORDS = re.compile(r"[WL]")
+
+
+def _each(text: str, start: int, decoders: "tuple[Decoder, ...]") -> Iterator[Stretch]:
+    for pattern, decode in decoders:
+        for match in pattern.finditer(text):
+            if (read := decode(match[0])) is not None:
+                yield Stretch(start + match.start(), read)
+
+
+def _readable(data: bytes) -> str | None:
+    """The text of some bytes when they are one: printable, and with the spaces or the letters that text has."""
+    if len(data) < 8:
+        return None
+    if data[:2] == b"\x1f\x8b" or data[:1] == b"\x78":
+        try:
+            data = zlib.decompressobj(47).decompress(data, INFLATED_LIMIT)
+        except zlib.error:
+            return None
+    for coding in ("utf-8", "utf-16-le") if b"\x00" in data[:16] else ("utf-8",):
+        try:
+            text = data.decode(coding)
+        except UnicodeDecodeError:
+            continue
+        if text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable() and sum(map(str.isalpha, text[:400])) * 2 >= len(
+            text[:400]
+        ):
+            return text
+    return None
+
+
+def _base64_bytes(run: str) -> bytes | None:
+    packed = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")[:_STRETCH_LIMIT]
+    packed = packed[: len(packed) - 1] if len(packed) % 4 == 1 else packed
+    try:
+        return base64.b64decode(packed + "=" * (-len(packed) % 4))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _from_alphabet(run: str) -> str | None:
+    """A run in the letters of base64: it may be in those of hexadecimal or base32 alone."""
+    if _HEX_ALONE.fullmatch(run):
+        return _from_hex(run)
+    if _BASE32.fullmatch(run) and (read := _from_base32(run)) is not None:
+        return read
+    data = _base64_bytes(run)
+    return _readable(data) if data is not None else None
+
+
+def _from_base32(run: str) -> str | None:
+    packed = run.rstrip("=")[:_STRETCH_LIMIT]
+    try:
+        return _readable(base64.b32decode(packed + "=" * (-len(packed) % 8)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _from_hex(run: str) -> str | None:
+    digits = re.sub(r"0x|\\x|[^0-9a-fA-F]", "", run)[:_STRETCH_LIMIT]
+    return _readable(bytes.fromhex(digits[: len(digits) & ~1]))
+
+
+def _from_binary(run: str) -> str | None:
+    groups = re.findall(r"[01]{7,8}", run) if re.search(r"[ ,\n]", run) else re.findall(r"[01]{8}", run)
+    return _readable(bytes(int(group, 2) for group in groups))
+
+
+def _from_decimal(run: str) -> str | None:
+    codes = [int(code) for code in re.findall(r"[0-9]+", run)]
+    return _readable(bytes(codes)) if max(codes) < 256 else None
+
+
+def _from_octal(run: str) -> str | None:
+    codes = [int(code, 8) for code in re.findall(r"[0-7]{2,3}", run)]
+    return _readable(bytes(codes)) if max(codes) < 256 else None
+
+
+def _from_morse(run: str) -> str | None:
+    marks = run.replace("·", ".").replace("−", "-").replace("_", "-")
+    words = re.split(r" ?[/|] ?| {3}", marks)
+    letters = [[_MORSE_CODE.get(mark, "") for mark in word.split()] for word in words]
+    text = " ".join("".join(word) for word in letters)
+    return text if len(text) >= 8 else None
+
+
+def _from_ascii85(run: str) -> str | None:
+    if not run.startswith("<~") and 8 * len(re.findall(r"[!\"#$&'()*+,;<=>?@\[\]^]", run)) < len(run):
+        return None  # an address or a path
+    try:
+        return _readable(base64.a85decode(run.encode(), adobe=run.startswith("<~")))
+    except (ValueError, binascii.Error):
+        try:
+            return _readable(base64.b85decode(run.encode()))
+        except (ValueError, binascii.Error):
+            return None
+
+
+def _from_uu(run: str) -> str | None:
+    lines = [line for line in run.split("\n") if line and not line.startswith(("begin ", "end", "`"))]
+    try:
+        return _readable(b"".join(binascii.a2b_uu(line) for line in lines))
+    except binascii.Error:
+        return None
+
+
+def _from_braille(run: str) -> str | None:
+    return "".join(_BRAILLE_CODE.get(dots, " ") for dots in run)
+
+
+def _from_nato(run: str) -> str | None:
+    return "".join(_NATO[word] for word in re.findall(r"x-ray|[a-z]+", run.lower()) if word in _NATO)
+
+
+def _from_escapes(run: str) -> str | None:
+    return _unescape(run) if len(_ESCAPES.findall(run)) >= _ESCAPES_LEAST else None
+
+
+def _unescape(text: str) -> str:
+    """Percent, numeric entity, unicode and quoted-printable escapes as what they stand for."""
+    data = re.sub(r"(?:(?:%|=|\\x)[0-9a-fA-F]{2})+", lambda run: _octets(run[0]), text)
+    data = re.sub(r"&#([xX]?)([0-9a-fA-F]{1,6});?", lambda code: _character(code[2], 16 if code[1] else 10), data)
+    data = re.sub(r"(?:\\u\{?|U\+)([0-9a-fA-F]{4,6})\}?\s?", lambda code: _character(code[1], 16), data)
+    for name, character in _NAMED.items():
+        data = data.replace(name, character)
+    return data
+
+
+def _octets(run: str) -> str:
+    return bytes.fromhex(re.sub(r"[%=]|\\x", "", run)).decode("utf-8", "replace")
+
+
+def _character(digits: str, base: int) -> str:
+    try:
+        code = int(digits, base)
+    except ValueError:
+        return " "
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else " "
+
+
+Decoder = tuple[re.Pattern[str], Callable[[str], str | None]]
+_OF_NUMBERS: tuple[Decoder, ...] = ((_BINARY, _from_binary), (_DECIMAL, _from_decimal), (_OCTAL, _from_octal), (_HEX, _from_hex))
+_OF_RUNS: dict[str, tuple[Decoder, ...]] = {
+    "codes": (*_OF_NUMBERS, (_ESCAPED, _from_escapes)),
+    "marks": ((_MORSE, _from_morse),),
+    "names": ((_NATO_RUN, _from_nato),),
+}
+_MARKS_OF_MORSE = ".-·−_"
+
+
+def _rot13(text: str) -> str:
+    return text.translate(_ROT13)
+
+
+_ROT13 = str.maketrans(_ALPHABET, _ALPHABET[13:] + _ALPHABET[:13])
+_ATBASH = str.maketrans(_ALPHABET, _ALPHABET[::-1])
+_ROT47 = str.maketrans("".join(map(chr, range(33, 127))), "".join(chr(33 + (c - 33 + 47) % 94) for c in range(33, 127)))
+_CIPHERS: dict[str, Callable[[str], str]] = {
+    "rot13": _rot13,
+    "atbash": lambda text: text.translate(_ATBASH),
+    "reversed": lambda text: text[::-1],
+    "words reversed": lambda text: re.sub(r"[^\W_]+", lambda word: word[0][::-1], text),
+}
+_PIVOTS = (
+    "instructions",
+    "previous",
+    "system prompt",
+    "password",
+    "credential",
+    "reveal",
+    "ignore all",
+    "assistant",
+    "remember",
+    "secrets",
+    "approve",
+    "bypass",
+    "guidelines",
+)
+_CIPHERED = {name: tuple(cipher(word) for word in _PIVOTS) for name, cipher in _CIPHERS.items()}
