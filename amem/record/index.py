@@ -211,21 +211,22 @@ class Index:
     def _matches(self, match: str, filter: Filter, types: Collection[EntryType]) -> Sequence[tuple[int, float, int | None, str]]:
         """The best matches that the reader may read, asked in the way that costs least for how much that is."""
         live = self._connection.execute("select n, domain, label, tier, live from acl where live > 0").fetchall()
-        mine = [(n, count) for n, domain, label, tier, count in live if filter.admits(domain, _LABELS[label], _TIERS[tier])]
+        mine = filter.admitted(live)
         if not mine:
             return []
         names = [item.value for item in types]
-        if len(mine) == len(live):
-            return self._connection.execute(_SQL["ranked_all"], (search.narrowed(match, (), names), search.WINDOW)).fetchall()
-        acls = [n for n, _ in mine]
-        if sum(count for _, count in mine) >= WIDE_FROM * sum(row[4] for row in live):
-            sql = _SQL["ranked_wide"].format(acls=",".join(map(str, acls)))
-            return self._connection.execute(sql, (search.narrowed(match, (), names), search.WINDOW)).fetchall()
-        return self._connection.execute(_SQL["ranked_all"], (search.narrowed(match, acls, names), search.WINDOW)).fetchall()
+        acls = [row[0] for row in mine]
+        sql = _SQL["ranked"]
+        within: Sequence[int] = ()
+        if len(mine) < len(live):
+            if sum(row[4] for row in mine) >= WIDE_FROM * sum(row[4] for row in live):
+                sql = _SQL["ranked_wide"].format(acls=",".join(map(str, acls)))
+            else:
+                within = acls
+        return self._connection.execute(sql, (search.narrowed(match, within, names), search.WINDOW)).fetchall()
 
     def _acls(self, filter: Filter) -> tuple[int, ...]:
-        rows = self._connection.execute("select n, domain, label, tier from acl")
-        return tuple(n for n, domain, label, tier in rows if filter.admits(domain, _LABELS[label], _TIERS[tier]))
+        return tuple(row[0] for row in filter.admitted(self._connection.execute("select n, domain, label, tier from acl").fetchall()))
 
     def _one(self, entry_id: str) -> tuple[Row, str] | None:
         return next(iter(self._rows("where e.id = ?", (entry_id,)).values()), None)

@@ -1,6 +1,8 @@
 """What goes into and comes out of the index, as frozen values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
@@ -15,9 +17,10 @@ class Filter:
     max_label: Label
     min_tier: Tier = Tier.RAW
 
-    def admits(self, domain: str, label: Label, tier: Tier) -> bool:
-        """Say whether the reader may read an entry with these."""
-        return (self.domains is None or domain in self.domains) and not label.exceeds(self.max_label) and tier.rank >= self.min_tier.rank
+    def admitted(self, combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Of rows `(number, domain, rank of label, rank of tier, …)`, those of entries the reader may read."""
+        domains, high, low = self.domains, self.max_label.rank, self.min_tier.rank
+        return [row for row in combinations if row[2] <= high and row[3] >= low and (domains is None or row[1] in domains)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,9 @@ entry is reported and kept. The label an entry once had is a floor, whatever its
 
 import fcntl
 import os
-import queue
-import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,11 +155,14 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
 
 
 def _fill(tables: Tables, store: Store, tally: Tally) -> None:
-    """Put every file. A second thread reads and parses while this one waits in SQLite, which lets go of the interpreter's lock."""
-    first: dict[str, Path] = {}
-    for path, outcome in _loaded(store):
-        if isinstance(outcome, Loaded) and outcome.entry.id not in first:
-            first[outcome.entry.id] = path
+    """Put every file."""
+    known: set[str] = set()
+    for path, _ in store.walk():
+        outcome: Loaded | None = None
+        with suppress(Malformed, NotFoundError):
+            outcome = store.load(path)
+        if outcome is not None and outcome.entry.id not in known:
+            known.add(outcome.entry.id)
             where = place(store.folder, outcome.path, outcome.stat, outcome.digest)
             done = tables.put(outcome.entry, where, alone=True)
             tally.added += 1
@@ -172,48 +174,6 @@ def _fill(tables: Tables, store: Store, tally: Tally) -> None:
             look(tables, store, path, tally)  # malformed, or the second file of an id: `look` says which of the two counts
     # Only now does every part of a source have its neighbours.
     _again(tables, store, [row[0] for row in tables.connection.execute(_SQL["ordered"]).fetchall()])
-
-
-def _loaded(store: Store) -> Iterator[tuple[Path, Loaded | None]]:
-    """Every file of the record, read and parsed by another thread; None for one that could not be."""
-    ready: queue.Queue[list[tuple[Path, Loaded | None]] | BaseException | None] = queue.Queue(maxsize=8)
-    stop = threading.Event()
-
-    def offer(item: list[tuple[Path, Loaded | None]] | BaseException | None) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put(item, timeout=0.5)
-            except queue.Full:
-                continue
-
-    def run() -> None:
-        try:
-            batch: list[tuple[Path, Loaded | None]] = []
-            for path, _ in store.walk():
-                try:
-                    batch.append((path, store.load(path)))
-                except (Malformed, NotFoundError):
-                    batch.append((path, None))
-                if len(batch) == 64:
-                    offer(batch)
-                    batch = []
-                if stop.is_set():
-                    return
-            offer(batch)
-            offer(None)
-        except BaseException as error:
-            offer(error)
-
-    thread = threading.Thread(target=run, name="amem-reindex", daemon=True)
-    thread.start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield from item
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _repair(tables: Tables, store: Store) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ e.id, e.version, e.type, e.title, e.summary, e.domain, e.label, e.tier, e.status
 e.review_by, e.sources, e.supersedes, e.superseded_by, e.basis, e.valid_from_at, e.valid_to_at, e.lineage, e.tokens, e.digest, d.path, e.name, e.seal
 
 -- put_entry --
--- Insert an entry or take its place; the row number stays.
-insert or replace into entry (n, id, version, type, title, summary, domain, label, tier, mark, status, author, written_at, session, task, left_by, owner,
+-- Insert an entry; a row number that is given is kept.
+insert into entry (n, id, version, type, title, summary, domain, label, tier, mark, status, author, written_at, session, task, left_by, owner,
   review_by, sources, supersedes, superseded_by, basis, valid_from_at, valid_to_at, lineage, tokens, acl, folder, name, seal, digest, series, turn)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
@@ -27,8 +27,8 @@ where l.old = ? and e.domain = ? and e.mark in ('active', 'superseded') order by
 with recursive chain (id) as (select ? union select e.superseded_by from chain c join entry e on e.id = c.id where e.superseded_by is not null)
 select c.id from chain c left join entry e on e.id = c.id where e.superseded_by is null
 
--- ranked_all --
--- The best matches of a reader who may read everything.
+-- ranked --
+-- The best matches of a reader who may read everything, or whose filter is in the expression.
 select m.n, m.s, c.series, c.text from (select rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from f where f match ? order by s, rowid limit ?) m
 join cover c on c.n = m.n order by m.s, m.n
 
