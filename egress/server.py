@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from aiohttp import ClientError, ClientResponse, HttpVersion11, web
 from aiohttp.typedefs import Handler
 
-from amem.egress import encodings, flow, replies, routes
+from amem.egress import encodings, flow, replies, routes, shaping
 from amem.egress.flow import Call, Headers, Kind, Malformed, Target
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
@@ -106,6 +106,7 @@ class _Attempt:
     reason: str | None = None
     reader: UsageReader | None = None
     request_id: str | None = None
+    shaping: tuple[str, ...] = ()
 
 
 class _Egress:
@@ -146,7 +147,11 @@ class _Egress:
         body = await self._body(request, dialect)
         if isinstance(body, Reply):
             return _answer(body)
-        return await self._call(request, where, dialect, found[1], body)
+        try:
+            return await self._call(request, where, dialect, found[1], body)
+        except Exception:  # the outer edge: a fault of ours becomes an answer, told once
+            _log.exception("session %s: the egress failed on a call", self._access.session)
+            return _answer(replies.error(dialect, 500, "internal", "the egress failed; nothing was sent twice"))
 
     async def _call(self, request: web.Request, where: Target, dialect: Dialect, route: Route, body: bytes) -> web.StreamResponse:
         plain = _decoded(body, request.headers.get("content-encoding", ""))
@@ -160,10 +165,15 @@ class _Egress:
                 reply = replies.refusal(dialect, attempt.refused, sentence)
                 attempt.status = reply.status
                 return _answer(reply)
-            headers = flow.outgoing(request.headers.items(), own_credentials=route.auth is routes.Auth.SUBSCRIPTION)
-            if self._access.credential is not None:
-                headers.append((route.header.name, route.header.value(self._access.credential.reveal())))
-            return await self._forward(request, attempt, headers, body if where.kind is not Kind.MODELS else None)
+            shaped = shaping.shape(call, route)
+            attempt.call, attempt.shaping = shaped.call, shaped.applied
+            data: bytes | None = body
+            if shaped.call.body is None:
+                data = None
+            elif shaped.call.body is not call.body:
+                data = shaped.call.body.text.encode()
+            headers = self._outgoing(request, route, plain=data is not body)
+            return await self._forward(request, attempt, headers, data)
         except asyncio.CancelledError:
             # The harness went first: leaving the answer's block closed the connection to the provider.
             attempt.partial = True
@@ -216,6 +226,14 @@ class _Egress:
             hint = f" (try: {decision.hint})" if decision.hint else ""
             return decision.code or "denied", decision.sentence() + hint
         return None
+
+    def _outgoing(self, request: web.Request, route: Route, *, plain: bool) -> Headers:
+        """The headers that leave, the credential among them; this copy is the only place where the key stands in the clear."""
+        login = route.auth is routes.Auth.SUBSCRIPTION
+        headers = flow.outgoing(request.headers.items(), own_credentials=login, plain=plain)
+        if self._access.credential is not None and not login:
+            headers.append((route.header.name, route.header.value(self._access.credential.reveal())))
+        return headers
 
     # ---- there and back ----------------------------------------------------------------
 
@@ -330,7 +348,7 @@ class _Egress:
             ms=round((ended - attempt.began) * 1000),
             first_ms=round((attempt.first_at - attempt.began) * 1000) if attempt.first_at is not None else None,
             response_id_class=response_id_class(told.response_id) if told else None,
-            reported_model=told.model if told else None, request_id=attempt.request_id,
+            reported_model=told.model if told else None, request_id=attempt.request_id, shaping=",".join(attempt.shaping) or None,
         ))  # fmt: skip
 
 

@@ -549,3 +549,40 @@ def test_closing_the_egress_ends_open_calls_and_records_them(tmp_path: Path) -> 
         assert [(row["partial"], row["input"]) for row in stored(kept[0].root)] == [(1, 1200)]
 
     asyncio.run(run())
+
+
+def test_only_the_routes_declared_changes_are_made_and_they_are_named(tmp_path: Path) -> None:
+    async def run() -> None:
+        late = {"role": "system", "content": "# Environment"}
+        asked = {"messages": [{"role": "user", "content": "hi"}, late], "max_tokens": 128_000}
+        async with session(tmp_path, route={"shaping": ("fold_system", "cap_output")}) as s:
+            path, body = call(Dialect.ANTHROPIC, **asked)
+            assert (await s.post(path, body))[0] == 200
+            seen = s.provider.log[0]
+            expected = {
+                "model": "m-1",
+                "max_tokens": 32_768,
+                "messages": asked["messages"][:1],
+                "system": [{"type": "text", "text": "# Environment"}],
+            }
+            assert seen.json == expected
+            assert seen.headers["content-length"] == str(len(seen.body))
+            assert (await s.row())["shaping"] == "fold_system,cap_output"
+        (tmp_path / "plain").mkdir()
+        async with session(tmp_path / "plain") as s:
+            await s.post(path, body)
+            assert s.provider.log[0].body == body
+            assert (await s.row())["shaping"] is None
+
+    asyncio.run(run())
+
+
+def test_a_fault_of_the_egress_is_an_answer_in_shape_and_sends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with session(tmp_path, route={"shaping": ("no_such_change",)}) as s:
+            status, answer, _ = await s.post(*call(Dialect.ANTHROPIC))
+            assert (status, s.provider.log) == (500, [])
+            assert json.loads(answer)["error"]["type"] == "api_error"
+
+    with caplog.at_level(logging.CRITICAL):
+        asyncio.run(run())
