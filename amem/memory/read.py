@@ -180,4 +180,6 @@ def visible(memory: Memory, session: Session, id: str) -> Row | None:
 
 def _admits(memory: Memory, session: Session, row: Row) -> bool:
     filter = reader(memory, session, (row.domain,))
-    return isinstance(filter, Filter) and filter.admits(row.domain, row.classification, row.tier)
+    if isinstance(filter, Refused) or (filter.domains is not None and row.domain not in filter.domains):
+        return False
+    return not row.classification.exceeds(filter.max_label) and row.tier.rank >= filter.min_tier.rank

@@ -4,12 +4,15 @@
 
 Each server is a process of its own; the load is raw POSTs of `tools/call` on warm connections, one at a time for p50 and
 eight at once for calls/s, the servers in turn within each round. Ours is the whole walk: arguments, scan, policy, decision
-log, entry file with fsync, index, write log. The peer is `MCPServer` of the SDK under uvicorn, stateless, JSON answers.
+log, entry file with fsync, index, write log. "bare durable file" is the part of it that is the disk's: a file made, synced,
+named, and its folder synced, on the same disk in the same rounds; "write, above the disk" is a write without that. The peer
+is `MCPServer` of the SDK under uvicorn, stateless, JSON answers.
 """
 
 import http.client
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -132,16 +135,17 @@ def run() -> list[Row]:
         root.mkdir(mode=0o700)
         (root / "grants.toml").write_text(GRANTS)
         with server(OURS, str(root)) as ours, server(PEER) as peer:
-            return list(_measure(ours, peer))
+            return list(_measure(ours, peer, Path(folder)))
 
 
-def _measure(ours: int, peer: int) -> Iterator[Row]:
+def _measure(ours: int, peer: int, folder: Path) -> Iterator[Row]:
     call, empty = Caller(ours), Caller(peer)
     stored = [json.loads(call("write", **_entry(n))["content"][0]["text"])["id"] for n in range(ENTRIES)]
     numbers = itertools.count(ENTRIES)
     ids = itertools.cycle(stored)
     tools = {
         "empty tool": lambda: empty("empty"),
+        "bare durable file": lambda: _durable(folder / f"{next(numbers)}"),
         "search": lambda: call("search", query=f"zebra herd {next(numbers) % 97}"),
         "get": lambda: call("get", id=next(ids)),
         "write": lambda: call("write", **_entry(next(numbers))),
@@ -160,11 +164,27 @@ def _measure(ours: int, peer: int) -> Iterator[Row]:
         judged = name == "write"
         goal = f"<= {GOAL:g} x" if judged else "-"
         yield Row("P9", f"{name}, p50", ours_ms, "empty tool", floor, "ms", goal, ours_ms <= GOAL * floor if judged else None)
+    disk = statistics.median(taken["bare durable file"])
+    above = statistics.median(taken["write"]) - disk
+    yield Row("P9", "write, above the disk", above, "empty tool", floor, "ms", "-", None)
+    yield Row("P9", "bare durable file", disk, "empty tool", floor, "ms", "-", None)
     call.close()
     empty.close()
     peer_rate = _rate(peer, "empty", lambda n: {})
     for name, arguments in (("search", lambda n: {"query": f"zebra herd {n % 97}"}), ("write", _entry)):
         yield Row("P9", f"{name}, {PARALLEL} at once", _rate(ours, name, arguments), "empty tool", peer_rate, "calls/s", "-", None)
+
+
+def _durable(path: Path) -> None:
+    temporary = path.with_suffix(".new")
+    with temporary.open("xb") as file:
+        file.write(b"x" * 1500)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def _rate(port: int, tool: str, arguments: Any) -> float:
