@@ -30,7 +30,7 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         server["headers"] = facts.mcp_headers
     general: dict[str, Any] = {"enableAutoUpdate": False, "enableAutoUpdateNotification": False}
     if facts.headless:
-        general["maxAttempts"] = 4  # ten, the default, wait four minutes on a 429
+        general["maxAttempts"] = 3  # ten, the default, wait four minutes on a 429
     settings = {
         "security": {
             "auth": {"selectedType": "oauth-personal" if facts.auth is Auth.SUBSCRIPTION else "gemini-api-key"},
