@@ -190,7 +190,7 @@ def _family() -> list[_Step]:
     return [
         (_LOAD, 0, 0, _ARG0),
         *asks,
-        (_EQUAL, 0, 2, NETLINK),
+        (_EQUAL, 0, 3, NETLINK),
         (_LOAD, 0, 0, _ARG2),
         (_EQUAL, 0, 1, 0),
         _give(ALLOW),
