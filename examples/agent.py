@@ -165,7 +165,7 @@ def main() -> int:
     try:
         print(run(" ".join(sys.argv[1:]) or PROMPT))
     except urllib.error.HTTPError as exc:
-        say(f"{exc.url}: {exc.code}: {exc.read().decode(errors='replace')}")
+        print(f"agent: {exc.url}: {exc.code}: {exc.read().decode(errors='replace')}", file=sys.stderr)
         return 1
     except (OSError, RuntimeError) as exc:
         say(str(exc))

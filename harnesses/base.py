@@ -291,7 +291,7 @@ def _mode(harness: Harness, auth: str) -> Auth:
     try:
         mode = Auth(auth)
     except ValueError:
-        raise UsageError(f"no AUTH mode {auth!r}; {harness.name} has {supported}", auth=auth) from None
+        raise UsageError(f"no AUTH mode {auth!r}; {harness.name} has {supported}", hint=f"--auth {harness.auth[0]}", auth=auth) from None
     if mode not in harness.auth:
         why = harness.refusals.get(mode, "it has no such mode")
         raise UsageError(f"{harness.name}: AUTH {mode} is not supported: {why}", hint=f"--auth {harness.auth[0]}", auth=auth)

@@ -74,11 +74,10 @@ class Place:
 @pytest.fixture(scope="session")
 def confinement() -> None:
     """Skip, with the doctor's reason, where this machine lets nobody make a sandbox."""
-    from amem.sandbox.doctor import checks
-
-    for check in checks():
-        if check.state == "missing":
-            pytest.skip(f"{check.area} / {check.name}: {check.why}")
+    done = subprocess.run([sys.executable, "-m", "amem", "doctor", "--json"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    for check in json.loads(done.stdout)["checks"]:
+        if check["area"] == "backend" and check["state"] == "missing":
+            pytest.skip(f"{check['area']} / {check['name']}: {check['why']}")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_every_command_of_a_document_runs(document: Path, place: Place, provider
 def test_make_commands_name_targets_that_exist() -> None:
     makefile = (PROJECT / "Makefile").read_text()
     for document in DOCUMENTS:
-        for target in re.findall(r"`?make ([a-z-]+)", document.read_text()):
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{document.name}: make {target}"
 
 
