@@ -1,16 +1,17 @@
 """Scan a text for what must not go into shared memory unseen.
 
 Owns nothing but the order of the looks. It says what it found and never decides: the policy holds a write with findings. It
-never raises for what a text is, takes time in proportion to the text's length, and gives at most one finding of a class for
-each place it looks, so that a text cannot flood its reader. Pure.
+never raises for what a text is, takes time in proportion to the text's length, and stops when it has
+found enough, so that a text cannot flood its reader. Pure.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from amem.policy.reasons import visible
-from amem.policy.scan_codes import Cut, cut, decoded, opaque, run_together
+from amem.policy.scan_codes import Cut, cut, run_together, stretches
 from amem.policy.scan_phrases import phrases
 from amem.policy.scan_secrets import SHOWN, secrets
 from amem.policy.scan_text import hidden, odd_characters, plain, unleet
@@ -19,7 +20,8 @@ from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, foreign, hits, s
 EXCERPT_LENGTH = 160
 DEPTH_LIMIT = 3
 """Encodings within encodings that are followed."""
-FINDINGS_PER_CLASS = 8
+ENOUGH = 16
+"""With so many findings a text is not looked at any further: what would be found tells its reader nothing new."""
 
 
 class Finding(NamedTuple):
@@ -34,29 +36,28 @@ class Finding(NamedTuple):
 
 def scan(text: str) -> tuple[Finding, ...]:
     """What was found, in the order of the text; empty when there is nothing. Linear in the text's length."""
-    counts: dict[str, int] = {}
-    kept = []
-    for finding in _find(text):
-        counts[finding.cls] = counts.get(finding.cls, 0) + 1
-        if counts[finding.cls] <= FINDINGS_PER_CLASS:
-            kept.append(finding)
-    return tuple(sorted(set(kept), key=lambda finding: (finding.start, finding.cls)))
+    found = sorted(set(islice(_find(text), ENOUGH)), key=lambda finding: (finding.start, finding.cls))
+    return tuple(found)
 
 
 def _find(text: str) -> Iterator[Finding]:
     whole = _cut(text)
     for found in hidden(text, whole.odd):
         yield _finding("hidden", text, found.start, found.start + found.length)
-    for name, start, end in secrets(text, whole.low):
+    for name, start, end in secrets(text, whole.low, whole.long_words):
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
-    for start, length in opaque(whole):
-        yield _finding("payload", text, start, start + length)
     yield from _spoken(whole)
     budget = 2 * len(text) + 4096
-    waiting = [(0, stretch, 1) for stretch in decoded(whole)]
+    waiting = [(0, stretches(whole), 1)]
     while waiting:
-        start, stretch, depth = waiting.pop()
-        start = start or stretch.start
+        origin, source, depth = waiting[-1]
+        if (stretch := next(source, None)) is None:
+            waiting.pop()
+            continue
+        start = origin or stretch.start
+        if stretch.length:
+            yield _finding("payload", text, start, start + stretch.length)
+            continue
         budget -= len(stretch.text)
         if budget < 0:
             yield Finding("payload", "more is encoded here than is looked into", start)
@@ -65,7 +66,7 @@ def _find(text: str) -> Iterator[Finding]:
         for inner in _spoken(inside):
             yield Finding(inner.cls, inner.excerpt, start)
         if depth < DEPTH_LIMIT and stretch.deeper:
-            waiting += [(start, deeper, depth + 1) for deeper in decoded(inside)]
+            waiting.append((start, stretches(inside), depth + 1))
 
 
 def _cut(text: str) -> Cut:

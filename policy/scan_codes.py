@@ -1,6 +1,6 @@
 """Encoded stretches of a text, decoded: base64 and its kin, escapes, numbers, spaced-out letters, old ciphers.
 
-`decoded` yields what reads as text, to be scanned again; `opaque` what is long and reads as nothing. Neither decides. Each
+`stretches` yields what reads as text, to be scanned again, and what is long and reads as nothing. It does not decide. Each
 pattern is one pass over the words that can hold it, and the caller bounds how much is decoded in all. Pure.
 """
 
@@ -73,11 +73,22 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Stretch(NamedTuple):
-    """A decoded stretch: where it starts in the text, its text, and whether more may be encoded within it."""
+    """An encoded stretch: where it starts in the text, and what it reads as."""
 
     start: int
     text: str
+    """Empty for a long stretch that reads as nothing."""
+    length: int = 0
+    """Of one that reads as nothing."""
     deeper: bool = True
+    """Whether more may be encoded within it."""
+
+
+class Word(NamedTuple):
+    """A word between spaces, and where it starts."""
+
+    start: int
+    text: str
 
 
 class Cut(NamedTuple):
@@ -91,68 +102,98 @@ class Cut(NamedTuple):
     shape: str
     """One character a word, see `_shape`."""
     odd: set[str]
+    long_words: list[Word]
+    """The words of `text` of sixteen characters and more."""
 
 
 def cut(text: str, low: str, odd: set[str]) -> Cut:
     """Cut a text, given it in plain form and its odd characters."""
     words = low.split()
     known = _shapes
-    return Cut(text, low, words, "".join([known.get(word) or _shape(word) for word in words]), odd)
+    shape = "".join([known.get(word) or _shape(word) for word in words])
+    long_words: list[Word] = []
+    if len(low) != len(text):
+        long_words = [Word(match.start(), match[0]) for match in _LONG_RUN.finditer(text)]
+    else:
+        at = 0
+        for found in _LONG_WORDS.finditer(shape):
+            word = words[found.start()]
+            at = low.find(word, at)
+            long_words.append(Word(at, text[at : at + len(word)]))
+            at += len(word)
+    return Cut(text, low, words, shape, odd, long_words)
 
 
-def decoded(of: Cut) -> Iterator[Stretch]:
-    """The encoded stretches of a text that read as text when decoded."""
+def stretches(of: Cut) -> Iterator[Stretch]:
+    """The encoded stretches of a text: what reads as text when decoded, and what is long and reads as nothing."""
     if of.odd:
         if said := spoken(of.text):
             yield Stretch(0, said, deeper=False)
         if (folded := latin(of.low)) is not None:
             yield Stretch(0, folded, deeper=False)
         yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
-    if "W" in of.shape or "L" in of.shape:
-        yield from _of_long_words(of.text)
-    if (found := _RUNS.search(of.shape)) is not None:
+    yield from _of_long_words(of)
+    if _RUNS.search(of.shape) is not None:
         spans = [match.span() for match in _WORD.finditer(of.text)]
         for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
             start, end = spans[found.start()][0], spans[found.end() - 1][1]
             yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
-    for name, cipher in _CIPHERS.items():
+    for ciphers, pivots in _CIPHERS:
         end = 0
-        for word in _CIPHERED[name]:
+        for word in pivots:
             at = of.low.find(word, end)
             while at >= 0:
                 start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
-                yield Stretch(start, cipher(of.low[start:end]), deeper=False)
+                for cipher in ciphers:
+                    yield Stretch(start, cipher(of.low[start:end]), deeper=False)
                 at = of.low.find(word, end)
 
 
-def _of_long_words(text: str) -> Iterator[Stretch]:
+def _of_long_words(of: Cut) -> Iterator[Stretch]:
     """What long words spell: each alone, and what is broken into lines of one length together."""
-    lines: list[re.Match[str]] = []
-    for match in _LONG_RUN.finditer(text):
-        word = match[0]
-        if lines and not (len(lines[-1][0]) >= _LINE and match.start() - lines[-1].end() <= 10):
-            yield from _of_lines(text, lines)
+    lines: list[Word] = []
+    for start, word in of.long_words:
+        if lines and not (len(lines[-1].text) >= _LINE and start - lines[-1].start - len(lines[-1].text) <= 10):
+            yield from _of_lines(of.text, lines)
             lines = []
         if len(word) >= _LINE or lines:
-            lines.append(match)
+            lines.append(Word(start, word))
         if any(sign in word for sign in "%&\\=") and (read := _from_escapes(word)) is not None:
-            yield Stretch(match.start(), read)
+            yield Stretch(start, read)
         for run in _BASE64.finditer(word):
-            if (read := _from_alphabet(run[0])) is not None:
-                yield Stretch(match.start() + run.start(), read)
+            yield from _of_alphabet(run[0], start + run.start())
         if word[0] in "0123456789\\":
-            yield from _each(word, match.start(), _OF_NUMBERS)
+            yield from _each(word, start, _OF_NUMBERS)
         elif word[0] in _MARKS_OF_MORSE:
-            yield from _each(word, match.start(), ((_MORSE, _from_morse),))
+            yield from _each(word, start, ((_MORSE, _from_morse),))
         if len(word) >= _LINE:
-            yield from _each(word, match.start(), ((_ASCII85, _from_ascii85),))
-    yield from _of_lines(text, lines)
+            yield from _each(word, start, ((_ASCII85, _from_ascii85),))
+    yield from _of_lines(of.text, lines)
 
 
-def _of_lines(text: str, lines: list[re.Match[str]]) -> Iterator[Stretch]:
+def _of_lines(text: str, lines: list[Word]) -> Iterator[Stretch]:
     if len(lines) > 1:
-        start, end = lines[0].start(), lines[-1].end()
-        yield from _each(text[start:end], start, ((_BASE64, _from_alphabet), (_UU_LINE, _from_uu)))
+        start, end = lines[0].start, lines[-1].start + len(lines[-1].text)
+        block = text[start:end]
+        for run in _BASE64.finditer(block):
+            if "\n" in run[0]:
+                yield from _of_alphabet(run[0], start + run.start())
+        yield from _each(block, start, ((_UU_LINE, _from_uu),))
+
+
+def _of_alphabet(run: str, start: int) -> Iterator[Stretch]:
+    """A run in the letters of base64: what it reads as, or that it is long and reads as nothing."""
+    if (read := _from_alphabet(run)) is not None:
+        yield Stretch(start, read)
+    elif len(run) >= OPAQUE_LENGTH and _dense(run) and not (_base64_bytes(run) or b"").startswith(_MEDIA):
+        yield Stretch(start, "", length=len(run), deeper=False)
+
+
+def _dense(run: str) -> bool:
+    """Whether a run that reads as nothing has what encoded bytes have: letters of both cases and digits, or sixteen digits."""
+    if _HEX_ALONE.fullmatch(run):
+        return len(run) >= 2 * OPAQUE_LENGTH and len(set(run)) > 8
+    return any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
 
 
 def run_together(of: Cut) -> Iterator[str]:
@@ -173,23 +214,6 @@ def run_together(of: Cut) -> Iterator[str]:
 
 def _bare(run: str) -> str:
     return re.sub(r"[^\w@$!|]+|_", "", run)
-
-
-def opaque(of: Cut) -> Iterator[tuple[int, int]]:
-    """Long encoded stretches that read as nothing, but for pictures, fonts and the like: where each starts, how long it is."""
-    if "W" not in of.shape:
-        return
-    for match in _BASE64.finditer(of.text):
-        run = match[0]
-        if len(run) < OPAQUE_LENGTH:
-            continue
-        if _HEX_ALONE.fullmatch(run):
-            if len(run) >= 2 * OPAQUE_LENGTH and len(set(run)) > 8 and _from_hex(run) is None:
-                yield match.start(), len(run)
-        elif any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run)):
-            data = _base64_bytes(run)
-            if data is not None and not data.startswith(_MEDIA) and _readable(data) is None:
-                yield match.start(), len(run)
 
 
 def _shape(word: str) -> str:
@@ -220,7 +244,7 @@ _WIDE_WORD = 40
 _LINE = 40
 _CIPHER_REACH = 150
 _WORD = re.compile(r"\S+")
-_LONG_RUN = re.compile(r"\S{16,}")
+_LONG_RUN = re.compile(r"(?<!\S)\S{16,}")
 _HEX_ALONE = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 _CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
 _RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
@@ -379,28 +403,24 @@ def _rot13(text: str) -> str:
     return text.translate(_ROT13)
 
 
+def _atbash(text: str) -> str:
+    return text.translate(_ATBASH)
+
+
+def _backwards(text: str) -> str:
+    return text[::-1]
+
+
+def _words_backwards(text: str) -> str:
+    return re.sub(r"[^\W_]+", lambda word: word[0][::-1], text)
+
+
 _ROT13 = str.maketrans(_ALPHABET, _ALPHABET[13:] + _ALPHABET[:13])
 _ATBASH = str.maketrans(_ALPHABET, _ALPHABET[::-1])
-_ROT47 = str.maketrans("".join(map(chr, range(33, 127))), "".join(chr(33 + (c - 33 + 47) % 94) for c in range(33, 127)))
-_CIPHERS: dict[str, Callable[[str], str]] = {
-    "rot13": _rot13,
-    "atbash": lambda text: text.translate(_ATBASH),
-    "reversed": lambda text: text[::-1],
-    "words reversed": lambda text: re.sub(r"[^\W_]+", lambda word: word[0][::-1], text),
-}
-_PIVOTS = (
-    "instructions",
-    "previous",
-    "system prompt",
-    "password",
-    "credential",
-    "reveal",
-    "ignore all",
-    "assistant",
-    "remember",
-    "secrets",
-    "approve",
-    "bypass",
-    "guidelines",
+_PIVOTS = ("instruction", "previous", "system", "password", "reveal", "assistant", "secret")
+_CIPHERS: tuple[tuple[tuple[Callable[[str], str], ...], tuple[str, ...]], ...] = (
+    ((_rot13,), tuple(map(_rot13, _PIVOTS))),
+    ((_atbash,), tuple(map(_atbash, _PIVOTS))),
+    ((_backwards, _words_backwards), tuple(map(_backwards, _PIVOTS))),
 )
-_CIPHERED = {name: tuple(cipher(word) for word in _PIVOTS) for name, cipher in _CIPHERS.items()}
+"""Old ciphers, and how words that an attack can hardly do without look in them."""

@@ -52,5 +52,22 @@ PHRASES = (
 def phrases(low: str) -> Iterator[tuple[str, int, int]]:
     """The first place of each phrase in a plain text: its class, where it starts and ends."""
     for phrase in PHRASES:
-        if any(word in low for word in phrase.needs) and (found := phrase.pattern.search(low)) is not None:
-            yield phrase.cls, found.start(), found.end()
+        for word in phrase.needs:
+            if (found := _near(low, word, phrase.pattern)) is not None:
+                yield phrase.cls, found.start(), found.end()
+                break
+
+
+_BEFORE, _AFTER = 240, 640
+"""How far around a word that it needs a phrase may reach."""
+
+
+def _near(low: str, word: str, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    """The first match around an occurrence of a word; no part of the text is looked at twice."""
+    at, end = low.find(word), 0
+    while at >= 0:
+        start, end = max(end - _BEFORE if at < end else 0, at - _BEFORE), at + _AFTER
+        if (found := pattern.search(low, start, end)) is not None:
+            return found
+        at = low.find(word, end - _BEFORE)
+    return None

@@ -7,8 +7,10 @@ and its entropy and keyword detectors flag checksums and placeholders. A placeho
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from amem.policy.scan_codes import Word
 
 
 class Format(NamedTuple):
@@ -123,17 +125,14 @@ SHOWN = 4
 """Letters of a credential that an excerpt shows."""
 
 
-def secrets(text: str, low: str) -> Iterator[tuple[str, int, int]]:
+def secrets(text: str, low: str, long_words: Sequence[Word]) -> Iterator[tuple[str, int, int]]:
     """The credentials in a text, given it in lower case as well: what each is, where it starts, where it ends."""
-    for form in FORMATS:
-        at = text.find(form.needle)
-        while at >= 0:
-            match = form.pattern.search(text, at - form.back, at + len(form.needle) + _REACH) if form.back else form.pattern.match(text, at)
-            if match is not None and (
-                form.name == "private key" or not _placeholder(match.groupdict().get("value") or match[0], form.name)
-            ):
-                yield form.name, match.start(), match.end()
-            at = text.find(form.needle, max(at + 1, match.end() if match else 0))
+    for word in long_words:
+        for form in _OF_A_WORD:
+            if form.needle in word.text:
+                yield from _matches(form, word.text, word.start)
+    for form in _OF_MORE:
+        yield from _matches(form, text, 0)
     if len(low) != len(text):
         low = text
     for keyword in _KEYWORDS:
@@ -148,6 +147,20 @@ def secrets(text: str, low: str) -> Iterator[tuple[str, int, int]]:
 
 
 _REACH = 120
+_OF_MORE = tuple(form for form in FORMATS if form.name in ("private key", "authorization", "curl password", "netrc password"))
+"""The formats that hold a space."""
+_OF_A_WORD = tuple(form for form in FORMATS if form not in _OF_MORE)
+
+
+def _matches(form: Format, text: str, offset: int) -> Iterator[tuple[str, int, int]]:
+    at = text.find(form.needle)
+    while at >= 0:
+        match = (
+            form.pattern.search(text, max(0, at - form.back), at + len(form.needle) + _REACH) if form.back else form.pattern.match(text, at)
+        )
+        if match is not None and (form.name == "private key" or not _placeholder(match.groupdict().get("value") or match[0], form.name)):
+            yield form.name, offset + match.start(), offset + match.end()
+        at = text.find(form.needle, max(at + 1, match.end() if match else 0))
 
 
 def _placeholder(value: str, name: str) -> bool:

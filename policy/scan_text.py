@@ -111,10 +111,15 @@ def spoken(text: str) -> str:
 
 def plain(text: str) -> str:
     """The text in lower case, in compatible characters, without what is invisible and without accents."""
-    if text.isascii():
-        return text.lower()
-    text = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).lower())
-    return unicodedata.normalize("NFC", _MARKS.sub("", text)).lower()
+    return text.lower() if text.isascii() else _FOREIGN.sub(_fold, text).lower()
+
+
+_FOREIGN = re.compile("[^\\x00-\\x7f]+")
+
+
+def _fold(run: re.Match[str]) -> str:
+    folded = unicodedata.normalize("NFKD", _INVISIBLE.sub("", run[0]).lower())
+    return unicodedata.normalize("NFC", _MARKS.sub("", folded))
 
 
 def latin(text: str) -> str | None:
