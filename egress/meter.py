@@ -23,7 +23,7 @@ SCHEMA = (
         kind text not null, destination text not null, model text not null, dialect text not null, status integer not null,
         billing text not null, source text not null, input integer, output integer, cache_read integer, cache_write integer,
         reasoning integer, partial integer not null, unmetered_reason text, refused text, ms integer, first_ms integer,
-        response_id_class text, reported_model text, request_id text, shaping text) strict""",
+        response_id_class text, reported_model text, request_id text, shaping text, charged integer not null) strict""",
     "create index if not exists calls_by_session on calls(session, at)",
     "create index if not exists calls_by_destination on calls(destination, at)",
     """create table if not exists sessions(
@@ -32,8 +32,7 @@ SCHEMA = (
         pid integer, started_at text not null, ended_at text, exit integer, reason text) strict""",
     # One row a call that is under way where a spend limit holds; `until` is when it is released by itself.
     """create table if not exists reservations(
-        call text primary key, destination text not null, session text not null, day text not null, tokens integer not null,
-        until text not null) strict""",
+        call text primary key, destination text not null, session text not null, tokens integer not null, until text not null) strict""",
 )
 _GATHER_S = 0.02
 
@@ -76,6 +75,8 @@ class CallRow(NamedTuple):
     request_id: str | None = None
     shaping: str | None = None
     """The names of the changes that were made, joined by commas."""
+    charged: int = 0
+    """Tokens that count against spend limits: what was used, or what was reserved when an answer did not say."""
 
 
 _INSERT = f"insert or ignore into calls({', '.join(CallRow._fields)}) values ({', '.join('?' * len(CallRow._fields))})"
@@ -152,6 +153,7 @@ class Meter:
             connection.execute("begin immediate")
             try:
                 connection.executemany(_INSERT, pending)
+                connection.executemany("delete from reservations where call = ?", [(row.id,) for row in pending])
                 connection.execute("commit")
             except BaseException:
                 connection.execute("rollback")

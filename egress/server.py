@@ -8,23 +8,28 @@ The listener names the session: one application serves one session, and nothing 
 """
 
 import asyncio
+import hashlib
 import hmac
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
-from aiohttp import ClientError, ClientResponse, HttpVersion11, web
+from aiohttp import ClientError, ClientResponse, ConnectionTimeoutError, HttpVersion11, web
 from aiohttp.typedefs import Handler
 
-from amem.egress import encodings, flow, replies, routes, shaping
+from amem.egress import encodings, flow, replies, routes, shaping, spend
 from amem.egress.flow import Call, Headers, Kind, Malformed, Target
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
 from amem.egress.meter import CallRow, Meter, response_id_class
 from amem.egress.replies import Reply
+from amem.egress.reserve import Reservations
 from amem.egress.routes import Route
+from amem.egress.spend import Over
 from amem.egress.upstream import InwardAddressError, Upstream
 from amem.egress.usage import Metered, UsageReader
+from amem.logs.schema import PolicyDecision
 from amem.model import ids
 from amem.model.call import Dialect
 from amem.model.clock import Clock, now, stamp
@@ -33,6 +38,7 @@ from amem.policy import request as requests
 from amem.policy.decision import Decision
 from amem.policy.request import Request
 from amem.settings.credentials import Secret
+from amem.settings.grants import Spend
 
 MAX_BODY_BYTES = 64 << 20
 BODY_TIMEOUT_S = 120.0
@@ -40,6 +46,8 @@ IDLE_S = 600.0
 """Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""
 WHOLE_BYTES = 1 << 20
 """An answer up to this length goes out in one write."""
+
+_PERHAPS_USED = frozenset(("upstream_silent", "upstream_cut"))
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +75,11 @@ class Access:
     """On a subscription: the account's credentials that were copied in. Another one is another account, and refused (B14)."""
     stopped: Callable[[], str | None] = lambda: None
     """Why no more calls are let out (the kill switch); None while they are."""
+    spend: Mapping[str, Spend] = field(default_factory=dict)
+    """Token limits by destination; `reservations` holds them."""
+    reservations: Reservations | None = None
+    note: Callable[[PolicyDecision], None] | None = None
+    """Logs a refusal that is the egress's own (a spend limit); raises when it cannot."""
     clock: Clock = field(default=now, repr=False)
     idle_s: float = IDLE_S
 
@@ -107,6 +120,7 @@ class _Attempt:
     reader: UsageReader | None = None
     request_id: str | None = None
     shaping: tuple[str, ...] = ()
+    reserved: int | None = None
 
 
 class _Egress:
@@ -119,8 +133,14 @@ class _Egress:
     async def life(self, _: web.Application) -> AsyncIterator[None]:
         """The client lives as long as the application."""
         self._upstream = Upstream(self._access.routes.values(), idle_s=self._access.idle_s)
+        reservations = self._access.reservations
+        renewing = asyncio.create_task(reservations.renew()) if reservations is not None else None
         yield
         await self._upstream.close()
+        if reservations is not None and renewing is not None:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+            await reservations.close()
 
     # ---- one request -------------------------------------------------------------------
 
@@ -160,7 +180,8 @@ class _Egress:
             return _answer(replies.error(dialect, 400, "malformed", call.why))
         attempt = _Attempt(ids.draw("call"), stamp(self._access.clock()), asyncio.get_running_loop().time(), call, route)
         try:
-            if (refusal := self._refusal(call, route)) is not None:
+            refusal = self._refusal(call, route) or await self._no_room(attempt)
+            if refusal is not None:
                 attempt.refused, sentence = refusal
                 reply = replies.refusal(dialect, attempt.refused, sentence)
                 attempt.status = reply.status
@@ -227,6 +248,40 @@ class _Egress:
             return decision.code or "denied", decision.sentence() + hint
         return None
 
+    async def _no_room(self, attempt: _Attempt) -> tuple[str, str] | None:
+        """Reserve what a call may use; the code and sentence of the limit that has no room for it."""
+        access, call, destination = self._access, attempt.call, attempt.route.destination
+        limits = access.spend.get(destination)
+        if call.kind is not Kind.CALL or limits is None or access.reservations is None:
+            return None
+        wanted = spend.estimate(call)
+        try:
+            refused = await access.reservations.take(attempt.id, destination, access.session, wanted, limits)
+            if refused is not None and access.note is not None:
+                access.note(self._spend_refused(refused))
+        except Exception:  # an outer edge: what cannot be counted is not spent
+            _log.exception("session %s: a spend limit could not be held", access.session)
+            return "usage_unwritable", "the spend limit cannot be held, so the answer is no"
+        if refused is not None:
+            return refused.code, refused.sentence()
+        attempt.reserved = wanted
+        return None
+
+    def _spend_refused(self, refused: Over) -> PolicyDecision:
+        facts = {
+            "code": refused.code,
+            "destination": refused.destination,
+            "limit": refused.limit,
+            "spent": refused.spent,
+            "wanted": refused.wanted,
+        }
+        access = self._access
+        digest = "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return PolicyDecision(
+            at=stamp(access.clock()), id=ids.draw("decision"), session=access.session, domain=access.domain, principal=access.principal,
+            task=access.task, action="spend", allow=False, reasons=(facts,), policy_version="host", input_digest=digest,
+        )  # fmt: skip
+
     def _outgoing(self, request: web.Request, route: Route, *, plain: bool) -> Headers:
         """The headers that leave, the credential among them; this copy is the only place where the key stands in the clear."""
         login = route.auth is routes.Auth.SUBSCRIPTION
@@ -242,6 +297,8 @@ class _Egress:
         call, route = attempt.call, attempt.route
         try:
             answer = await self._upstream.send(request.method, route.url(call.path, call.query), headers, body)
+        except ConnectionTimeoutError:
+            return _answer(self._failed(attempt, 504, "upstream_failed", f"{route.destination} could not be reached in time"))
         except TimeoutError:
             return _answer(self._failed(attempt, 504, "upstream_silent", f"{route.destination} did not answer in time"))
         except InwardAddressError as error:
@@ -333,6 +390,14 @@ class _Egress:
         told: Metered | None = attempt.reader.result() if attempt.reader is not None else None
         usage = told.usage if told is not None else None
         ended = asyncio.get_running_loop().time()
+        charged = usage.total if usage is not None else 0
+        if attempt.reserved is not None:
+            assert access.reservations is not None
+            access.reservations.left(attempt.id)
+            # A call that was sent and did not say what it used counts as reserved: by breaking calls off, or by an upstream that
+            # tells nothing, no limit is got round.
+            if usage is None and (attempt.status < 300 or attempt.partial or attempt.reason in _PERHAPS_USED):
+                charged = attempt.reserved
         unmetered = attempt.reason
         if unmetered is None and told is not None and usage is None:
             unmetered = told.unmetered_reason
@@ -349,6 +414,7 @@ class _Egress:
             first_ms=round((attempt.first_at - attempt.began) * 1000) if attempt.first_at is not None else None,
             response_id_class=response_id_class(told.response_id) if told else None,
             reported_model=told.model if told else None, request_id=attempt.request_id, shaping=",".join(attempt.shaping) or None,
+            charged=charged,
         ))  # fmt: skip
 
 

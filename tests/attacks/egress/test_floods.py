@@ -27,7 +27,11 @@ def test_slow_heads_and_bodies_do_not_stop_others_and_end_by_themselves(tmp_path
         async with session(tmp_path) as s:
             silent = [await asyncio.open_connection("127.0.0.1", s.port) for _ in range(50)]
             for n, (_, writer) in enumerate(silent):
-                writer.write([b"", b"POST /v1/messages HTTP/1.1\r\nhost:", b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{"][n % 3])
+                writer.write(
+                    [b"", b"POST /v1/messages HTTP/1.1\r\nhost:", b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{"][
+                        n % 3
+                    ]
+                )
             assert (await s.post(*call(Dialect.ANTHROPIC)))[0] == 200
             answers = [await closed(reader) for reader, _ in silent]
             assert all(not answer or answer.startswith(b"HTTP/1.1 4") for answer in answers)

@@ -61,5 +61,7 @@ def test_the_key_is_not_in_the_traceback_of_a_failed_send(tmp_path: Path, caplog
 
     with caplog.at_level(logging.DEBUG):
         asyncio.run(run())
-    texts = [record.getMessage() + "".join(traceback.format_exception(*record.exc_info) if record.exc_info else ()) for record in caplog.records]
+    texts = [
+        record.getMessage() + "".join(traceback.format_exception(*record.exc_info) if record.exc_info else ()) for record in caplog.records
+    ]
     assert not [text for text in texts if KEY in text]

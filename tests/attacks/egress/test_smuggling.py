@@ -17,7 +17,9 @@ def chunked(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data)
 
 
-def head(*lines: bytes, end: bytes = b"\r\n", method: bytes = b"POST", target: bytes = PATH.encode(), version: bytes = b"HTTP/1.1") -> bytes:
+def head(
+    *lines: bytes, end: bytes = b"\r\n", method: bytes = b"POST", target: bytes = PATH.encode(), version: bytes = b"HTTP/1.1"
+) -> bytes:
     return end.join((b"%s %s %s" % (method, target, version), b"host: x", *lines)) + end + end
 
 

@@ -1,0 +1,64 @@
+"""Spend limits: what a call is reserved at, and whether there is room for it.
+
+Pure. A limit is in tokens, in and out, cache included. A call is reserved before it leaves at what its prompt is estimated at
+and the output it may ask for, and settled at what it used; so calls under way can never together go beyond a limit.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from amem.egress.flow import Call
+from amem.settings.grants import Spend
+
+USUAL_OUTPUT_TOKENS = 8192
+"""Reserved for a call that names no most."""
+
+
+def estimate(call: Call) -> int:
+    """Tokens to reserve for a call: UTF-8 bytes of its body / 4, rounded up, and the output it may come to."""
+    prompt_bytes = len(call.body.text.encode()) if call.body is not None else 0
+    return -(-prompt_bytes // 4) + (call.max_output or USUAL_OUTPUT_TOKENS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Tokens at one destination: settled, and reserved by calls under way."""
+
+    session: int
+    day: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """A limit that a call would go beyond."""
+
+    code: str
+    """`spend_session` or `spend_day`."""
+    destination: str
+    limit: int
+    spent: int
+    wanted: int
+
+    def sentence(self) -> str:
+        """What the harness is told."""
+        whose = "this session" if self.code == "spend_session" else "today"
+        return (
+            f"{whose} has {max(0, self.limit - self.spent)} of {self.limit} tokens left at {self.destination}, "
+            f"and this call may use {self.wanted} (prompt and the most output it asks for)"
+        )
+
+
+def over(limits: Spend, destination: str, spent: Spent, wanted: int) -> Over | None:
+    """The limit that reserving `wanted` would break, the session's before the day's; None when there is room."""
+    for code, limit, used in (("spend_session", limits.session_tokens, spent.session), ("spend_day", limits.day_tokens, spent.day)):
+        if limit is not None and used + wanted > limit:
+            return Over(code=code, destination=destination, limit=limit, spent=used, wanted=wanted)
+    return None
+
+
+def day_bounds(at: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
+    """The first instants of the owner's day that holds `at`, and of the next one, in UTC; a day may have 23 or 25 hours."""
+    midnight = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    # Wall-clock arithmetic: the next midnight is the next date's, however long this day is.
+    tomorrow = (midnight.replace(tzinfo=None) + timedelta(days=1)).replace(tzinfo=zone)
+    return midnight.astimezone(UTC), tomorrow.astimezone(UTC)

@@ -1,0 +1,127 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from amem.egress import reserve
+from amem.egress.meter import Meter, connect
+from amem.egress.reserve import Reservations
+from amem.egress.spend import Over
+from amem.settings.grants import Spend
+from amem.settings.root import Root
+from tests.egress.test_meter import UNKNOWN, row
+
+LIMIT = Spend(session_tokens=1000, day_tokens=1500)
+S1, S2 = "ses-00000001", "ses-00000002"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    made = Root(tmp_path)
+    made.state.mkdir()
+    return made
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+
+def code(refused: Over | None) -> str | None:
+    return refused.code if refused else None
+
+
+def test_of_twenty_calls_at_once_on_four_egresses_with_room_for_one_exactly_one_is_taken(root: Root) -> None:
+    async def run() -> None:
+        egresses = [Reservations(root, UTC) for _ in range(4)]
+        taken = await asyncio.gather(*(egresses[n % 4].take(f"call-{n}", "demo", S1, 600, LIMIT) for n in range(20)))
+        assert sorted(code(refused) or "taken" for refused in taken) == ["spend_session"] * 19 + ["taken"]
+        for egress in egresses:
+            await egress.close()
+
+    asyncio.run(run())
+
+
+def test_a_day_is_shared_by_all_sessions_and_a_session_is_its_own(root: Root) -> None:
+    async def run() -> None:
+        egress = Reservations(root, UTC)
+        assert await egress.take("a", "demo", S1, 1000, LIMIT) is None
+        assert code(await egress.take("b", "demo", S1, 1, LIMIT)) == "spend_session"
+        assert code(await egress.take("c", "demo", S2, 501, LIMIT)) == "spend_day"
+        assert await egress.take("d", "demo", S2, 500, LIMIT) is None
+        assert await egress.take("e", "other", S1, 1000, LIMIT) is None
+        await egress.close()
+
+    asyncio.run(run())
+
+
+def test_a_row_takes_the_place_of_its_reservation(root: Root) -> None:
+    async def run() -> None:
+        clock = Clock()
+        egress, meter = Reservations(root, UTC, clock), Meter(root)
+        settled = row(1, at="2026-11-30T11:00:00.000Z", charged=18)
+        assert await egress.take(settled.id, "demo", S1, 1000, LIMIT) is None
+        meter.record(settled)
+        await asyncio.to_thread(meter.flush)
+        assert await egress.take("b", "demo", S1, 982, LIMIT) is None
+        assert code(await egress.take("c", "demo", S1, 1, LIMIT)) == "spend_session"
+        await asyncio.to_thread(meter.close)
+        await egress.close()
+
+    asyncio.run(run())
+
+
+def test_yesterday_is_another_day_and_the_same_session(root: Root) -> None:
+    meter = Meter(root)
+    meter.record(row(1, at="2026-11-29T23:59:59.999Z", session=S1, charged=900))
+    meter.record(row(2, at="2026-11-30T00:00:00.000Z", session=S2, charged=900, **UNKNOWN))
+    meter.close()
+
+    async def run() -> None:
+        egress = Reservations(root, UTC, Clock())
+        assert code(await egress.take("a", "demo", S1, 101, LIMIT)) == "spend_session"
+        assert await egress.take("b", "demo", S1, 100, LIMIT) is None
+        assert code(await egress.take("c", "demo", "ses-00000003", 501, LIMIT)) == "spend_day"
+        await egress.close()
+
+    asyncio.run(run())
+
+
+def test_what_a_killed_egress_had_reserved_lapses(root: Root) -> None:
+    async def run() -> None:
+        clock = Clock()
+        killed, other = Reservations(root, UTC, clock), Reservations(root, UTC, clock)
+        assert await killed.take("a", "demo", S1, 1000, LIMIT) is None
+        await killed.close()  # with its reservation open
+        clock.at += reserve.LEASE - timedelta(seconds=1)
+        assert code(await other.take("b", "demo", S1, 1000, LIMIT)) == "spend_session"
+        clock.at += timedelta(seconds=2)
+        assert await other.take("b", "demo", S1, 1000, LIMIT) is None
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_a_call_that_goes_on_keeps_its_room(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        clock = Clock()
+        egress = Reservations(root, UTC, clock)
+        assert await egress.take("a", "demo", S1, 1000, LIMIT) is None
+        monkeypatch.setattr(reserve, "LEASE", timedelta(milliseconds=30))
+        renewing = asyncio.create_task(egress.renew())
+        connection = connect(root.usage)
+        before = connection.execute("select until from reservations").fetchone()
+        clock.at += timedelta(minutes=10)
+        async with asyncio.timeout(20):
+            while connection.execute("select until from reservations").fetchone() == before:
+                await asyncio.sleep(0.01)
+        connection.close()
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+        await egress.close()
+
+    asyncio.run(run())
