@@ -50,8 +50,8 @@ def admit_task(work: Work, task: Task, by: str) -> tuple[Move, ...]:
 
 def upstream(work: Work, needs: Sequence[str]) -> list[Task]:
     """The open tasks among `needs` and whatever they wait on, directly or not, those just filed included."""
-    found = work.load([*needs, *work.ids("upstream", ids=list(needs))])
-    return [one for one in dict.fromkeys(found) if one.status.open]
+    near = [one for one in work.load(needs) if one.status.open]
+    return [*near, *(one for one in work.load(work.ids("upstream", ids=[one.id for one in near])) if one not in near)]
 
 
 def move(work: Work, moves: Sequence[Move], by: str) -> None:

@@ -125,6 +125,7 @@ class Sqlite:
         os.close(os.open(path, flags, 0o600))
         self._queue = os.open(f"{path}.queue", flags, 0o600)
         self._turn = os.open(f"{path}.turn", flags, 0o600)
+        self._locks: tuple[int, ...] = (self._queue, self._turn)
         with self._writing():
             # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
             self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
@@ -134,8 +135,9 @@ class Sqlite:
         """See `Backend`."""
         with self._guard:
             self._connection.close()
-            for lock in (self._queue, self._turn):
+            for lock in self._locks:
                 os.close(lock)
+            self._locks = ()
 
     def now_ms(self) -> int:
         """See `Backend`."""

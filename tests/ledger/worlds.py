@@ -96,24 +96,26 @@ class SqliteWorld(World):
 class PostgresWorld(World):
     backend = "postgres"
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, space: str = "here") -> None:
         super().__init__()
         import psycopg
 
         self.dsn = dsn
+        self.space = space
         self._beside = psycopg.connect(dsn, autocommit=True)
-        self._beside.execute("create table public.test_clock(ms bigint not null)")
+        self._beside.execute("create table if not exists public.test_clock(ms bigint not null)")
+        self._beside.execute("delete from public.test_clock")
         self._beside.execute("insert into public.test_clock values (%s)", (START_MS,))
 
     def _ledger(self, observe: Observe | None) -> Ledger:
-        backend = Postgres(self.dsn, space="here", now="(select ms from public.test_clock)", patience_s=5)
+        backend = Postgres(self.dsn, space=self.space, now="(select ms from public.test_clock)", patience_s=5)
         return Operations(backend, observe)
 
     def tick(self, ms: int) -> None:
         self._beside.execute("update public.test_clock set ms = ms + %s", (ms,))
 
     def sql(self, statement: str) -> Sequence[Sequence[Any]]:
-        self._beside.execute(f'set search_path = "{schema_name("here", DOM)}", public'.encode())
+        self._beside.execute(f'set search_path = "{schema_name(self.space, DOM)}", public'.encode())
         cursor = self._beside.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
 
