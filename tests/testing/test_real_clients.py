@@ -25,9 +25,9 @@ SCRIPT: dict[str, Any] = {
     "reasoning": True,
     "steps": [
         {"text": "I look.", "any": [
-            {"tool": "Bash", "args": {"command": "printf made-by-%d 42", "description": "say it"}},
-            {"tool": "exec_command", "args": {"cmd": "printf made-by-%d 42"}},
-            {"tool": "run_shell_command", "args": {"command": "printf made-by-%d 42", "description": "say it", "is_background": False}},
+            {"tool": "Bash", "args": {"command": "printf made-by-%d 42 | tee made.txt", "description": "say it"}},
+            {"tool": "exec_command", "args": {"cmd": "printf made-by-%d 42 | tee made.txt"}},
+            {"tool": "run_shell_command", "args": {"command": "printf made-by-%d 42 | tee made.txt", "description": "say it", "is_background": False}},
         ]},
         {"tool": "memory.search", "args": {"query": "egress"}},
         {"tool": "memory.get", "args": {"id": "$results[-1].hits[0].id"}},
@@ -39,7 +39,7 @@ SEARCH_FIRST: dict[str, Any] = {
     "steps": [SCRIPT["steps"][0], {"tool": "tool_search", "args": {"query": "memory search"}}, *SCRIPT["steps"][1:]],
 }
 """gpt-5.5 is offered a tool search in place of MCP tools (Codex 0.171)."""
-CODE = "text((await tools.exec_command({cmd: 'printf made-by-%d 42'})).output)"
+CODE = "text((await tools.exec_command({cmd: 'printf made-by-%d 42 | tee made.txt'})).output)"
 FIND = "text(JSON.stringify(await tools.mcp__memory__search({query: 'egress'})))"
 CODE_MODE: dict[str, Any] = {
     "reasoning": True,
@@ -215,7 +215,8 @@ def test_qwen_takes_the_stream_for_a_real_one(tmp_path: Path) -> None:
     said = json.loads(ran.stdout)[-1]
     assert said["result"] == "The last word: doc.md: Egress."
     assert memory.calls == [("search", {"query": "egress"}), ("get", {"id": HIT["id"]})]
-    assert "made-by-42" in provider.log[1].body.decode()
+    # Qwen Code 0.24.4 on a busy machine may hand its model an empty output of a quick command, so the file is looked at.
+    assert (tmp_path / "tree" / "made.txt").read_text() == "made-by-42"
     assert [(e.kind, e.step, e.outcome) for e in provider.log] == [("chat", step, "sent") for step in range(4)]
     used, sums = said["stats"]["models"]["qwen3-coder"]["tokens"], provider.totals()[("chat", "qwen3-coder")]
     assert (used["prompt"], used["cached"]) == (sums.input + sums.cache_read + sums.cache_write, sums.cache_read)
