@@ -21,13 +21,15 @@ from .memory_stub import HIT, Stub, memory_stub
 
 pytestmark = pytest.mark.real_harness
 
+SHELL = "printf made-by-%d 42 | tee made.txt"
+"""Its output is not in its own text, so that only a shell that ran it can have told the model."""
 SCRIPT: dict[str, Any] = {
     "reasoning": True,
     "steps": [
         {"text": "I look.", "any": [
-            {"tool": "Bash", "args": {"command": "printf made-by-%d 42 | tee made.txt", "description": "say it"}},
-            {"tool": "exec_command", "args": {"cmd": "printf made-by-%d 42 | tee made.txt"}},
-            {"tool": "run_shell_command", "args": {"command": "printf made-by-%d 42 | tee made.txt", "description": "say it", "is_background": False}},
+            {"tool": "Bash", "args": {"command": SHELL, "description": "say it"}},
+            {"tool": "exec_command", "args": {"cmd": SHELL}},
+            {"tool": "run_shell_command", "args": {"command": SHELL, "description": "say it", "is_background": False}},
         ]},
         {"tool": "memory.search", "args": {"query": "egress"}},
         {"tool": "memory.get", "args": {"id": "$results[-1].hits[0].id"}},
@@ -39,7 +41,7 @@ SEARCH_FIRST: dict[str, Any] = {
     "steps": [SCRIPT["steps"][0], {"tool": "tool_search", "args": {"query": "memory search"}}, *SCRIPT["steps"][1:]],
 }
 """gpt-5.5 is offered a tool search in place of MCP tools (Codex 0.171)."""
-CODE = "text((await tools.exec_command({cmd: 'printf made-by-%d 42 | tee made.txt'})).output)"
+CODE = f"text((await tools.exec_command({{cmd: '{SHELL}'}})).output)"
 FIND = "text(JSON.stringify(await tools.mcp__memory__search({query: 'egress'})))"
 CODE_MODE: dict[str, Any] = {
     "reasoning": True,
