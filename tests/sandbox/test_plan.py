@@ -1,0 +1,213 @@
+"""Plans as whole values, and what must hold of every plan."""
+
+import marshal
+import subprocess
+import sys
+
+import pytest
+
+from amem.errors import SandboxError
+from amem.sandbox import seccomp
+from amem.sandbox.plan import LAYERS, OUTSIDE_ID, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, plan
+from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec
+
+SPEC = SandboxSpec(
+    argv=("true",),
+    env=(),
+    workdir="/srv/work",
+    cwd="/srv/work",
+    home="/state/home",
+    port=7431,
+    memory_dir="/state/memory",
+    protect=(".git/hooks", ".envrc"),
+    limits=Limits(100, 1 << 30, 1000, 1 << 31, 1 << 29),
+)
+HOST = HostFacts(
+    user=1001,
+    group=1002,
+    root_links=(("/usr", None), ("/bin", "usr/bin")),
+    etc=(("localtime", "/usr/share/zoneinfo/UTC"), ("ssl/certs", None)),
+    devices=("null", "tty"),
+    landlock_abi=7,
+    tree=Tree("plain"),
+)
+
+
+def test_whole_plan_of_an_ordinary_user() -> None:
+    made = [step for step in plan(SPEC, HOST) if step.verb not in ("file", "filter")]
+    assert made == [
+        Step("clone", (1000, 1001, 1002, False)),
+        Step("score", (300,), "score"),
+        Step("scrub", (), "scrub"),
+        Step("loopback"),
+        Step("listen", (7431,)),
+        Step("private"),
+        Step("take", ("/usr", "/usr", READ_ONLY)),
+        Step("take", ("/state/home", "/state/home", READ_WRITE)),
+        Step("take", ("/state/memory", "/state/memory", READ_ONLY)),
+        Step("take", ("/srv/work", "/srv/work", READ_WRITE)),
+        Step("take", ("/etc/ssl/certs", "/etc/ssl/certs", READ_ONLY)),
+        Step("take", ("/dev/null", "/dev/null", 10)),
+        Step("take", ("/dev/tty", "/dev/tty", 10)),
+        Step("orphan", (), "orphan"),
+        Step("root", ("/tmp",)),
+        Step("link", ("/bin", "usr/bin")),
+        Step("directory", ("/etc",)),
+        Step("directory", ("/opt",)),
+        Step("directory", ("/home",)),
+        Step("directory", ("/var",)),
+        Step("tmpfs", ("/tmp", 1 << 29, 0o1777)),
+        Step("tmpfs", ("/run", 64 << 20, 0o755)),
+        Step("tmpfs", ("/var/tmp", 1 << 27, 0o1777)),
+        Step("tmpfs", ("/dev", 1 << 20, 0o755)),
+        Step("put", ("/dev/null", "/dev/null")),
+        Step("put", ("/dev/tty", "/dev/tty")),
+        Step("pts"),
+        Step("tmpfs", ("/dev/shm", 1 << 27, 0o1777)),
+        Step("link", ("/dev/ptmx", "pts/ptmx")),
+        Step("link", ("/dev/fd", "/proc/self/fd")),
+        Step("link", ("/dev/stdin", "/proc/self/fd/0")),
+        Step("link", ("/dev/stdout", "/proc/self/fd/1")),
+        Step("link", ("/dev/stderr", "/proc/self/fd/2")),
+        Step("link", ("/etc/localtime", "/usr/share/zoneinfo/UTC")),
+        Step("link", ("/etc/mtab", "/proc/self/mounts")),
+        Step("put", ("/usr", "/usr")),
+        Step("put", ("/state/home", "/home/agent")),
+        Step("put", ("/state/memory", "/opt/memory")),
+        Step("put", ("/srv/work", "/srv/work")),
+        Step("put", ("/etc/ssl/certs", "/etc/ssl/certs")),
+        Step("hold", ("/srv/work", ".git", READ_WRITE, True), "pins"),
+        Step("hold", ("/srv/work", ".git/hooks", READ_ONLY, False), "protect"),
+        Step("hold", ("/srv/work", ".envrc", READ_ONLY, False), "protect"),
+        Step("proc"),
+        Step("write", ("/proc/sys/user/max_user_namespaces", b"0"), "nesting"),
+        *(Step("hold_proc", (f"/proc/{name}",), "masks") for name in ("sys", "sysrq-trigger", "irq", "bus", "fs")),
+        *(
+            Step("cover", (f"/proc/{name}",), "masks")
+            for name in ("kcore", "keys", "key-users", "kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "timer_list", "latency_stats",
+                         "sched_debug", "scsi", "acpi", "kmsg")
+        ),
+        Step("hostname", ("amem",)),
+        Step("keyring", (), "keyring"),
+        Step("enter"),
+        Step("read_only", ("/",)),
+        Step("read_only", ("/dev",)),
+        Step("limits", (("NPROC", 100), ("NOFILE", 1000), ("FSIZE", 1 << 31), ("DATA", 1 << 30), ("CORE", 1)), "limits"),
+        Step("descriptors", (), "descriptors"),
+        Step("no_new_privileges"),
+        Step(
+            "landlock",
+            (
+                0xFFF2,
+                3,
+                (
+                    *((path, 0x7FF2) for path in ("/srv/work", "/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm")),
+                    ("/dev/pts", 0xC002),
+                    ("/proc", 0x4002),
+                    ("/dev/null", 0xC002),
+                    ("/dev/tty", 0xC002),
+                ),
+            ),
+            "landlock",
+        ),
+        Step("drop_capabilities", (), "capabilities"),
+        Step("undumpable", (), "undumpable"),
+    ]  # fmt: skip
+
+
+def test_filter_is_last_because_it_forbids_the_rest() -> None:
+    assert plan(SPEC, HOST)[-1] == Step("filter", (seccomp.program("x86_64", False),), "seccomp")
+    assert plan(SPEC._replace(allow_ptrace=True), HOST)[-1] == Step("filter", (seccomp.program("x86_64", True),), "seccomp")
+
+
+def test_root_shows_its_trees_under_the_inside_id() -> None:
+    owners = (("/srv/work", 0, 0), ("/state/home", 0, 0))
+    made = plan(SPEC, HOST._replace(user=0, group=0, idmap_owners=owners))
+    assert made[:3] == (
+        Step("idmap", ("/state/home", "/state/home", READ_WRITE, 0, 0, OUTSIDE_ID)),
+        Step("idmap", ("/srv/work", "/srv/work", READ_WRITE, 0, 0, OUTSIDE_ID)),
+        Step("clone", (1000, OUTSIDE_ID, OUTSIDE_ID, True)),
+    )
+    verbs = [step.verb for step in made]
+    assert verbs.index("become") > max(at for at, verb in enumerate(verbs) if verb == "take")  # opened as root
+    assert verbs.index("become") < verbs.index("orphan")  # a change of user clears it
+    assert not any(step.verb == "take" and step.args[0] in ("/srv/work", "/state/home") for step in made)
+
+
+def test_root_without_idmapped_mounts_is_said_to_be_weaker() -> None:
+    assert any(step.verb == "warn" and "weaker" in str(step.args) for step in plan(SPEC, HOST._replace(user=0)))
+    assert not any(step.verb == "warn" for step in plan(SPEC, HOST))
+
+
+def test_bind_inside_the_tree_follows_no_link_and_makes_nothing() -> None:
+    made = plan(SPEC._replace(binds=(Bind("/srv/work/.venv", "/srv/work/.venv"), Bind("/x", "/home/agent/.x"))), HOST)
+    assert Step("put_beneath", ("/srv/work/.venv", "/srv/work/.venv", False)) in made
+    assert Step("put_beneath", ("/x", "/home/agent/.x", True)) in made
+
+
+def test_shallow_targets_come_first() -> None:
+    made = plan(SPEC._replace(workdir="/home/agent/deep/work", cwd="/home/agent/deep/work", binds=(Bind("/t", "/tmp/tool"),)), HOST)
+    order = [step.args[0] if step.verb == "tmpfs" else step.args[1] for step in made if step.verb in ("put", "put_beneath", "tmpfs")]
+    assert order.index("/tmp") < order.index("/tmp/tool")
+    assert order.index("/home/agent") < order.index("/home/agent/deep/work")
+
+
+def test_linked_tree_shows_its_common_directory_with_care() -> None:
+    tree = Tree("linked", common="/repo/.git", common_names=("hooks", "config", "worktrees/x/config.worktree"))
+    made = plan(SPEC, HOST._replace(tree=tree))
+    assert Step("put", ("/repo/.git", "/repo/.git")) in made
+    held = [(step.args[0], step.args[1], step.args[2]) for step in made if step.verb == "hold" and step.args[0] == "/repo/.git"]
+    assert held == [
+        ("/repo/.git", "worktrees", READ_WRITE),
+        ("/repo/.git", "worktrees/x", READ_WRITE),
+        ("/repo/.git", "hooks", READ_ONLY),
+        ("/repo/.git", "config", READ_ONLY),
+        ("/repo/.git", "worktrees/x/config.worktree", READ_ONLY),
+    ]
+    assert Step("hold", ("/srv/work", ".git", READ_ONLY, True), "protect") in made
+
+
+def test_every_layer_can_be_switched_off_alone() -> None:
+    whole = plan(SPEC._replace(protect=GIT_NAMES), HOST)
+    for layer in LAYERS:
+        less = plan(SPEC._replace(protect=GIT_NAMES), HOST, frozenset({layer}))
+        assert [step for step in whole if step.layer != layer] == list(less)
+        assert len(less) < len(whole), layer
+
+
+def test_plan_can_be_marshalled() -> None:
+    steps = tuple((step.verb, step.args) for step in plan(SPEC, HOST))
+    assert marshal.loads(marshal.dumps(steps)) == steps
+
+
+def test_bad_spec_is_refused() -> None:
+    with pytest.raises(SandboxError, match="user_id") as caught:
+        plan(SPEC._replace(user_id=0), HOST)
+    assert caught.value.step == "spec"
+
+
+def test_two_binds_for_one_target_are_refused() -> None:
+    with pytest.raises(SandboxError, match="two binds"):
+        plan(SPEC._replace(binds=(Bind("/a", "/x"), Bind("/b", "/x"))), HOST)
+
+
+def test_stage_loads_nothing_heavy() -> None:
+    """What `fork_stage` and the stage itself import, in a bare interpreter."""
+    code = "import sys; a = set(sys.modules); import amem.sandbox.child, amem.sandbox.stage; print(*sorted(set(sys.modules) - a))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    heavy = {
+        "typing",
+        "signal",
+        "socket",
+        "subprocess",
+        "dataclasses",
+        "enum",
+        "logging",
+        "asyncio",
+        "re",
+        "pyroute2",
+        "json",
+        "amem.errors",
+    }
+    assert not loaded & heavy, loaded & heavy

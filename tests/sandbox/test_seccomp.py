@@ -1,0 +1,138 @@
+"""The filter, run by a small BPF interpreter over every number, on both processors; numbers against the kernel's own headers."""
+
+import errno
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from amem.sandbox import seccomp
+
+ALLOW = "allow"
+KILL = "kill"
+
+
+def run(program: bytes, arch: int, number: int, *arguments: int) -> str:
+    """What the kernel would answer."""
+    steps = list(struct.iter_unpack("=HBBI", program))
+    data = struct.pack("=IIQ6Q", number & 0xFFFFFFFF, arch, 0, *(value & 2**64 - 1 for value in (*arguments, *[0] * 6)[:6]))
+    at, accumulator = 0, 0
+    while True:
+        code, if_true, if_false, value = steps[at]
+        at += 1
+        match code:
+            case 0x20:
+                (accumulator,) = struct.unpack_from("=I", data, value)
+            case 0x15:
+                at += if_true if accumulator == value else if_false
+            case 0x35:
+                at += if_true if accumulator >= value else if_false
+            case 0x45:
+                at += if_true if accumulator & value else if_false
+            case 0x06:
+                if value == 0x7FFF0000:
+                    return ALLOW
+                return KILL if value == 0x80000000 else errno.errorcode[value & 0xFFFF]
+            case _:
+                raise AssertionError(f"an instruction the filter does not use: {code:#x}")
+
+
+@pytest.fixture(params=sorted(seccomp.ARCHES))
+def machine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("allow_ptrace", [False, True])
+def test_every_number_has_the_answer_of_the_tables(machine: str, allow_ptrace: bool) -> None:
+    arch = seccomp.ARCHES[machine]
+    program = seccomp.program(machine, allow_ptrace)
+    denied = {number for name, number in arch.denied.items() if not (allow_ptrace and name in seccomp.TRACING)}
+    judged_by_arguments = {arch.clone, arch.ioctl, arch.socket, arch.socketpair}
+    for number in range(600):
+        if number in judged_by_arguments:
+            continue
+        wanted = "ENOSYS" if number == 435 or number > seccomp.NEWEST else "EPERM" if number in denied else ALLOW
+        assert run(program, arch.audit, number) == wanted, number
+
+
+def test_another_architecture_is_killed(machine: str) -> None:
+    for foreign in (0x40000003, 0x40000028, 0xC00000B7 if machine == "x86_64" else 0xC000003E, 0):
+        assert run(seccomp.program(machine), foreign, 1) == KILL
+
+
+def test_x32_calls_do_not_exist() -> None:
+    for number in (0, 41, 101, 470):
+        assert run(seccomp.program("x86_64"), 0xC000003E, number | 0x40000000) == "ENOSYS"
+
+
+def test_clone_without_namespaces_only(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    threads = 0x3D0F00  # what pthread_create(3) asks for
+    assert run(program, arch.audit, arch.clone, threads) == ALLOW
+    assert run(program, arch.audit, arch.clone, 17) == ALLOW
+    for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000, 0x00000080):
+        assert run(program, arch.audit, arch.clone, flag | 17) == "EPERM"
+        assert run(program, arch.audit, arch.clone, flag | 17 | 1 << 40) == "EPERM"
+
+
+@pytest.mark.parametrize("request_number", [0x5412, 0x541C, 0x541D, 0x5423])
+def test_terminal_takeover_is_refused_whatever_the_high_bits(machine: str, request_number: int) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for high in (0, 1 << 32, 0xFFFFFFFF << 32):
+        assert run(program, arch.audit, arch.ioctl, 0, request_number | high) == "EPERM"
+    for usual in (0x5401, 0x5402, 0x5410, 0x5413, 0x5421, 0x541B):
+        assert run(program, arch.audit, arch.ioctl, 0, usual) == ALLOW
+
+
+def test_socket_families(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for number in (arch.socket, arch.socketpair):
+        for family in range(60):
+            for protocol in (0, 9):
+                wanted = ALLOW if family in (1, 2, 10) or (family, protocol) == (16, 0) else "EAFNOSUPPORT"
+                assert run(program, arch.audit, number, family, 1, protocol) == wanted, family
+        assert run(program, arch.audit, number, 40 | 1 << 32) == "EAFNOSUPPORT"
+
+
+LIFE = frozenset(
+    {
+        "read",
+        "write",
+        "openat",
+        "connect",
+        "accept4",
+        "bind",
+        "listen",
+        "sendto",
+        "recvfrom",
+        "sendmsg",
+        "recvmsg",
+        "setsockopt",
+        "getsockopt",
+    }
+    | {"execve", "mmap", "futex", "epoll_wait", "epoll_pwait", "ppoll", "pidfd_open", "memfd_create", "prctl", "seccomp", "kill", "wait4"}
+)
+
+
+def test_calls_that_runtimes_live_on_are_never_refused(machine: str) -> None:
+    assert not LIFE & set(seccomp.ARCHES[machine].denied)
+
+
+HEADERS = {
+    "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
+    "aarch64": "/usr/include/asm-generic/unistd.h",
+}
+
+
+def test_numbers_agree_with_the_kernel_headers(machine: str) -> None:
+    header = Path(HEADERS[machine])
+    if not header.exists():
+        pytest.skip(f"{header} is not installed")
+    text = header.read_text()
+    known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
+    arch = seccomp.ARCHES[machine]
+    ours = {**arch.denied, "clone": arch.clone, "ioctl": arch.ioctl, "socket": arch.socket, "socketpair": arch.socketpair, "clone3": 435}
+    wrong = {name: (number, known[name]) for name, number in ours.items() if name in known and known[name] != number}
+    assert wrong == {}
+    assert len([name for name in ours if name in known]) > 40

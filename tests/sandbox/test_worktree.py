@@ -1,0 +1,166 @@
+"""The work tree read by hand, against trees that git itself made, and against forged ones."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from amem.errors import SandboxError
+from amem.sandbox.plan import Tree
+from amem.sandbox.worktree import Change, changed, look, top, watch
+
+ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def git(folder: Path, *words: str) -> None:
+    options = ["-c", "user.name=t", "-c", "user.email=t@e", "-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *options, *words], cwd=folder, env=ENV, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    made = tmp_path / "repo"
+    made.mkdir()
+    git(made, "init", "-q")
+    (made / "file").write_text("x")
+    git(made, "add", ".")
+    git(made, "commit", "-qm", "one")
+    return made
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    assert look(str(tmp_path)) == Tree()
+
+
+def test_plain_repository(repo: Path) -> None:
+    assert look(str(repo)) == Tree("plain")
+
+
+def test_hooks_path_in_the_tree_is_protected_and_one_outside_is_not(repo: Path) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    assert look(str(repo)).names == (".githooks",)
+    for outside in ("../elsewhere", "/etc", "~/hooks", "a/../../b"):
+        git(repo, "config", "core.hooksPath", outside)
+        assert look(str(repo)).names == ()
+
+
+def test_bare_repository(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "b.git")
+    assert look(str(tmp_path / "b.git")) == Tree("bare", names=("hooks", "config", "info/attributes"))
+
+
+def test_linked_tree(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    found = look(str(tmp_path / "linked"))
+    assert (found.kind, found.common) == ("linked", str(repo / ".git"))
+    assert found.common_names == ("hooks", "config", "info/attributes", "worktrees/linked/config.worktree")
+
+
+def test_submodule_and_its_parent(repo: Path, tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    git(parent, "init", "-q")
+    git(parent, "submodule", "add", "-q", str(repo), "deep/sub")
+    assert look(str(parent)).names == tuple(f".git/modules/deep/sub/{name}" for name in ("hooks", "config", "info/attributes"))
+    found = look(str(parent / "deep/sub"))
+    assert (found.kind, found.common) == ("submodule", str(parent / ".git/modules/deep/sub"))
+
+
+def test_git_dir_inside_the_tree(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--separate-git-dir", ".store", ".")
+    (tmp_path / ".git").write_text("gitdir: ./.store\n")
+    assert look(str(tmp_path)) == Tree("file", names=(".store/hooks", ".store/config"), pins=(".store",))
+
+
+def test_symlinked_git_is_refused(repo: Path) -> None:
+    os.rename(repo / ".git", repo / "real")
+    (repo / ".git").symlink_to("real")
+    with pytest.raises(SandboxError, match="symbolic link"):
+        look(str(repo))
+
+
+@pytest.mark.parametrize("target", ["{victim}", "{victim}/worktrees/x", "{victim}/.git/modules/x", "../victim", "/", ""])
+def test_forged_git_file_shows_nothing(tmp_path: Path, target: str) -> None:
+    """An agent writes a `.git` file for the next launch; what it names must not become a mount."""
+    victim, work = tmp_path / "victim", tmp_path / "work"
+    (victim / "worktrees/x").mkdir(parents=True)
+    (victim / ".git/modules/x").mkdir(parents=True)
+    (victim / "worktrees/x/commondir").write_text("../..\n")
+    for name in ("HEAD", "config"):
+        (victim / name).write_text("")
+    for name in ("objects", "refs"):
+        (victim / name).mkdir()
+    work.mkdir()
+    (work / ".git").write_text(f"gitdir: {target.format(victim=victim)}\n")
+    assert look(str(work)).common is None
+
+
+def test_linked_tree_that_does_not_point_back_shows_nothing(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".git").write_bytes((tmp_path / "linked/.git").read_bytes())
+    found = look(str(other))
+    assert found.common is None
+    assert "does not point back" in found.warning
+
+
+def test_git_file_that_is_a_fifo_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".git")
+    assert look(str(tmp_path)).common is None
+
+
+def test_back_pointer_that_is_a_fifo_or_a_link_does_not_count(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    back = repo / ".git/worktrees/linked/gitdir"
+    text = back.read_text()
+    back.unlink()
+    (tmp_path / "copy").write_text(text)
+    back.symlink_to(tmp_path / "copy")
+    assert look(str(tmp_path / "linked")).common is None
+    back.unlink()
+    os.mkfifo(back)
+    assert look(str(tmp_path / "linked")).common is None
+
+
+def test_top_is_the_nearest_repository(repo: Path) -> None:
+    (repo / "a/b").mkdir(parents=True)
+    assert top(str(repo / "a/b")) == str(repo)
+    assert top("/proc") is None
+
+
+def test_watch_names_what_a_session_left(repo: Path) -> None:
+    (repo / ".claude").mkdir()
+    (repo / ".claude/settings.json").write_text("{}")
+    (repo / ".envrc").write_text("export A=1")
+    before = watch(str(repo))
+    (repo / ".claude/settings.json").write_text('{"hooks": 1}')
+    (repo / ".claude/hooks").mkdir()
+    (repo / ".claude/hooks/x").write_text("#!/bin/sh")
+    (repo / ".envrc").unlink()
+    (repo / ".mcp.json").symlink_to("/etc/passwd")
+    (repo / ".git/hooks/pre-commit").write_text("#!/bin/sh")
+    (repo / "file").write_text("work is not reported")
+    assert changed(before, watch(str(repo))) == (
+        Change(".claude/hooks/x", "appeared"),
+        Change(".claude/settings.json", "changed"),
+        Change(".envrc", "gone"),
+        Change(".git/hooks/pre-commit", "appeared"),
+        Change(".mcp.json", "appeared"),
+    )
+
+
+def test_watch_sees_a_mode_and_follows_no_link(repo: Path, tmp_path: Path) -> None:
+    (repo / ".envrc").write_text("x")
+    (repo / ".vscode").symlink_to(tmp_path)
+    os.mkfifo(repo / ".mcp.json")
+    before = watch(str(repo))
+    assert before[".vscode"] == f"link:{tmp_path}"
+    assert before[".mcp.json"].startswith("special:")
+    (repo / ".envrc").chmod(0o755)
+    assert changed(before, watch(str(repo))) == (Change(".envrc", "changed"),)
+
+
+def test_watch_of_nothing_changed_is_empty(repo: Path) -> None:
+    assert changed(watch(str(repo)), watch(str(repo))) == ()
