@@ -15,6 +15,8 @@ LAUNCH_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH)
   $(if $(DOMAIN),--domain $(DOMAIN)) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
 export PROMPT
 
+REAL_HARNESSES ?= claude codex
+
 .PHONY: help setup demo launch usage check fmt test test-real bench bench-peers harnesses wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -52,7 +54,8 @@ fmt: $(READY) ## format the code
 test: $(READY) ## every test that needs no download beyond Python packages
 	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
 
-test-real: $(READY) harnesses ## tests on real harness programs, gateways, databases and browsers
+test-real: $(READY) ## tests on real harness programs, gateways, databases and browsers
+	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -m "real_harness or real"
 
 bench: $(READY) ## the benchmark table (ONLY=P1,P4)
