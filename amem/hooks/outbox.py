@@ -17,9 +17,10 @@ MAX_NOTES = 50
 COMPACTION, END, UNHOOKED = "pre-compact", "session-end", "unhooked"
 EVERY_CALL = frozenset({"gemini"})
 """Harnesses that fire the compaction event before each model call (Gemini CLI 0.61.0, 2026-11): one note, rewritten, of last resort."""
+TITLES = {COMPACTION: "before its context was compacted", END: "at its end", UNHOOKED: "that left no note"}
 OPENINGS = {
-    COMPACTION: "Left by amem's hook before the context was compacted; the harness no longer holds what came before.",
-    END: "Left by amem's hook, not by the agent, with the end of the session's transcript.",
+    COMPACTION: "Left by amem's hook: the harness no longer holds what came before.",
+    END: "Left by amem's hook, not by the agent.",
     UNHOOKED: "Written by the launcher from the harness's transcript: neither the agent nor a hook left anything.",
 }
 
@@ -43,7 +44,7 @@ def unhooked(harness: str, path: str, lines: Iterable[bytes], session: str) -> s
 
 
 def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | None, session: str) -> str:
-    """The note as Markdown: what it is, facts line by line, and the last turns fenced as data."""
+    """The note as Markdown: a line that tells it from others, facts line by line, and the last turns fenced as data."""
     facts = {
         "kind": kind,
         "harness": harness,
@@ -51,7 +52,14 @@ def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | N
         "transcript": found.path if found else None,
         "turns": f"transcript:{session}#{found.first}-{found.last}" if found and found.first and session else None,
     }
-    lines = [OPENINGS[kind], "", *(f"- {name}: {' '.join(value[:300].split())}" for name, value in facts.items() if isinstance(value, str))]
+    title = f"A session of {harness or 'a harness'} {TITLES[kind]}" + (f": {found.topic}" if found and found.topic else "")
+    lines = [
+        title,
+        "",
+        OPENINGS[kind],
+        "",
+        *(f"- {name}: {' '.join(value[:300].split())}" for name, value in facts.items() if isinstance(value, str)),
+    ]
     if found and found.text:
         lines += ["", "The last turns:", "", _fenced(found.text)]
     return "\n".join(lines) + "\n"

@@ -23,6 +23,8 @@ class Tail(NamedTuple):
     first: int
     """The first turn shown; 0 when the turns could not be numbered."""
     last: int
+    topic: str
+    """What the session was asked last, in one line; empty when that is not told."""
 
 
 def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
@@ -62,7 +64,13 @@ def of(path: str, found: list[Turn], *, numbered: bool = True) -> Tail:
             break
         shown.append(text if numbered else text.partition(" ")[2])
     last = found[-1].n if numbered and shown else 0
-    return Tail(path, "\n\n".join(reversed(shown)), last and last - len(shown) + 1, last)
+    return Tail(path, "\n\n".join(reversed(shown)), last and last - len(shown) + 1, last, _topic(found))
+
+
+def _topic(found: list[Turn]) -> str:
+    """The user's last words; what begins with a tag is what the harness says in the user's name."""
+    said = (turn.text for turn in reversed(found) if turn.role == turns.USER and not turn.text.lstrip().startswith("<"))
+    return " ".join(next(said, "")[:400].split())[:100]
 
 
 def _short(text: str) -> str:

@@ -250,15 +250,26 @@ def _grok(event: dict[str, Any]) -> Iterator[Piece]:
     """Grok Build 1.0.41, `chat_history.jsonl`."""
     match event.get("type"):
         case "user" if "prompt_index" in event:  # without one it is a reminder of Grok's own
-            yield Piece(USER, _text(event.get("content")))
+            said = _text(event.get("content")).strip()
+            yield Piece(USER, said.removeprefix("<user_query>").removesuffix("</user_query>").strip())
         case "reasoning":
             summary = _text(event.get("summary"))
             yield Piece(ASSISTANT, reasoning=summary, how=SUMMARISED if summary else WITHHELD)
         case "assistant":
-            tools = tuple(_call(call.get("name"), call.get("arguments")) for call in map(_table, _list(event.get("tool_calls"))))
+            tools = tuple(map(_grok_call, map(_table, _list(event.get("tool_calls")))))
             yield Piece(ASSISTANT, _text(event.get("content")), tools=tools)
         case "tool_result":
             yield Piece(TOOL, _text(event.get("content")))
+
+
+def _grok_call(call: dict[str, Any]) -> str:
+    """MCP tools are called through `use_tool`; what counts is the tool that it names."""
+    name, arguments = call.get("name"), call.get("arguments")
+    if name == "use_tool":
+        named = next(events([arguments.encode("utf-8", "replace")]), {}) if isinstance(arguments, str) else _table(arguments)
+        if isinstance(named.get("tool_name"), str):
+            return _call(named["tool_name"], named.get("tool_input"))
+    return _call(name, arguments)
 
 
 def _opencode(event: dict[str, Any]) -> Iterator[Piece]:

@@ -39,7 +39,9 @@ def test_a_note_says_what_it_is_and_cites_the_turns_it_shows(home: Path) -> None
     leave("pre-compact", "claude", event(home))
     (note,) = notes(home).values()
     assert note == (
-        "Left by amem's hook before the context was compacted; the harness no longer holds what came before.\n"
+        "A session of claude before its context was compacted: say hello\n"
+        "\n"
+        "Left by amem's hook: the harness no longer holds what came before.\n"
         "\n"
         "- kind: pre-compact\n"
         "- harness: claude\n"
@@ -66,7 +68,7 @@ def test_a_session_without_hooks_gets_the_same_note_from_the_launcher(home: Path
     leave("session-end", "claude", event(home) | {"trigger": None})
     by_hook = notes(home)["session-end-01.md"]
     by_launcher = outbox.unhooked("claude", ".claude/projects/-r-tree/s.jsonl", TRANSCRIPT.splitlines(), "ses-0123abcd")
-    assert by_launcher.startswith("Written by the launcher")
+    assert by_launcher.startswith("A session of claude that left no note: say hello\n\nWritten by the launcher")
     assert by_launcher.partition("- transcript")[2] == by_hook.partition("- transcript")[2]
 
 
@@ -81,6 +83,15 @@ def test_gemini_which_fires_before_each_call_leaves_one_note_of_last_resort(home
     for _ in range(5):
         leave("pre-compact", "gemini", event(home))
     assert list(notes(home)) == ["session-end-01.md"]
+
+
+def test_the_title_is_what_the_user_asked_last_and_not_what_the_harness_says_for_them(home: Path) -> None:
+    said = ["first", "Second,\nwith more " + "x" * 200, "<session_context>"]
+    path = home / ".claude/projects/-r-tree/s.jsonl"
+    path.write_text("".join(json.dumps({"type": "user", "message": {"content": text}}) + "\n" for text in said))
+    leave("session-end", "claude", event(home))
+    title = notes(home)["session-end-01.md"].partition("\n")[0]
+    assert title == "A session of claude at its end: Second, with more " + "x" * 82
 
 
 def test_notes_are_private(home: Path) -> None:

@@ -47,7 +47,7 @@ EXPECTED = {
     ],
     "grok": [
         Turn(1, "user", "load T0"),
-        Turn(2, "assistant", "", "The user wants it.", SUMMARISED, ('use_tool {"tool_name": "memory__t0", "tool_input": {}}',)),
+        Turn(2, "assistant", "", "The user wants it.", SUMMARISED, ("memory__t0 {}",)),
         Turn(3, "tool", "T0 page"),
         Turn(4, "assistant", "Hello."),
     ],
