@@ -14,7 +14,7 @@ import yaml
 from amem.record.markdown import Malformed, finite
 
 _MAX_DEPTH = 16
-_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,4000})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "": None, "~": None}
 _TEXT_KEYS = frozenset(("title", "summary", "author", "owner", "basis", "review_by", "written_at", "valid_from_at", "valid_to_at"))

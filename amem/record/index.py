@@ -59,7 +59,7 @@ class Index:
     @classmethod
     def open(cls, root: Root, *, clock: Clock = clocks.now) -> "Index":
         """Open the index of a root, making an empty one when there is none (or one of another version). Raises UnavailableError."""
-        connection = survey.connect(root.index)
+        connection = survey.opened(root)
         index = cls(root, connection, clock)
         if connection.execute("pragma user_version").fetchone()[0] != tables.VERSION:
             with index.tables.transaction():
@@ -97,6 +97,17 @@ class Index:
 
     def rebuild(self, store: Store | None = None) -> Report:
         """Build the index anew from the files: see `survey.rebuild`."""
+        try:
+            return survey.rebuild(self.tables, store or self.store, self.root)
+        except database.Error as error:
+            if isinstance(error, database.OperationalError):
+                raise
+        # The old index is damaged: what it knew beside the files is in the log of writes.
+        self._connection.close()
+        with survey.locked(self.root):
+            survey.discard(self.root)
+        fresh = Index.open(self.root, clock=self.clock)
+        self._connection, self.tables = fresh._connection, fresh.tables
         return survey.rebuild(self.tables, store or self.store, self.root)
 
     # -------------------------------------------------------------- reading

@@ -17,6 +17,10 @@ class Filter:
     max_label: Label
     min_tier: Tier = Tier.RAW
 
+    def admits(self, domain: str, label: Label, tier: Tier) -> bool:
+        """Say whether the reader may read an entry with these."""
+        return bool(self.admitted([(0, domain, label.rank, tier.rank)]))
+
     def admitted(self, combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Of rows `(number, domain, rank of label, rank of tier, …)`, those of entries the reader may read."""
         domains, high, low = self.domains, self.max_label.rank, self.min_tier.rank

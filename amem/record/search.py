@@ -63,22 +63,19 @@ class Text(NamedTuple):
 
 def question(query: str) -> Question:
     """Read what somebody typed; anything is a question, nothing is an error."""
-    terms: dict[str, str] = {}  # stem -> FTS5 term, in order
+    terms: dict[str, str] = {}  # FTS5 term -> stem, in order
     for word in content(query):
         if len(terms) >= MAX_WORDS:
             break
         if _RUN.search(word):
             for run in _RUN.findall(word):
-                terms |= {pair: f'"{_digits(pair)}"' + ("*" if len(pair) == 1 else "") for pair in _pairs(run)}
+                terms |= {f'"{_digits(pair)}"' + ("*" if len(pair) == 1 else ""): fold(pair) for pair in _pairs(run)}
             words = _WORD.findall(_RUN.sub(" ", word))
         else:
             words = [word]
-        for plain in words:
-            terms.setdefault(fold(plain)[:_PREFIX_FROM], _quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""))
-    chosen = list(terms.items())[:MAX_WORDS]
-    if not chosen:
-        return Question("", ())
-    return Question(f"({' OR '.join(term for _, term in chosen)})", tuple(stem for stem, _ in chosen))
+        terms |= {_quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""): fold(plain)[:_PREFIX_FROM] for plain in words}
+    chosen = list(terms)[:MAX_WORDS]
+    return Question(f"({' OR '.join(chosen)})" if chosen else "", tuple(terms[term] for term in chosen))
 
 
 def content(query: str) -> list[str]:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat as stats
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,13 +199,13 @@ def write_new(path: Path, data: bytes) -> None:
         os.link(temporary, path, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
-            os.unlink(temporary)
             raise
         # A file system without hard links: the name is reserved first, so that it is still never taken twice.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         os.replace(temporary, path)
-    else:
-        os.unlink(temporary)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
     _sync_folder(path.parent)
 
 

@@ -9,8 +9,8 @@ entry is reported and kept. The label an entry once had is a floor, whatever its
 import fcntl
 import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,37 @@ def connect(path: Path) -> database.Connection:
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     return database.connect(path, durable=False, check_same_thread=False)
+
+
+def opened(root: Root) -> database.Connection:
+    """Open the index of a root, an empty one in place of a file that is no database. Raises UnavailableError."""
+    try:
+        return connect(root.index)
+    except database.Error as error:
+        if isinstance(error, database.OperationalError):  # busy, or the disk: nothing is wrong with the file
+            raise
+    with locked(root):
+        with suppress(database.Error):
+            return connect(root.index)  # somebody else was quicker
+        discard(root)
+        return connect(root.index)
+
+
+def discard(root: Root) -> None:
+    """Remove the index; everything in it can be read again from the record."""
+    for suffix in ("", "-wal", "-shm"):
+        root.index.with_name(root.index.name + suffix).unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(root: Root) -> Iterator[None]:
+    """Hold the index's lock: it guards building the index anew and removing it."""
+    descriptor = os.open(root.state / "index.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def put(tables: Tables, store: Store, loaded: Loaded, *, lowers: bool = False) -> Put:
@@ -129,24 +160,22 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
         for entry_id, label in tables.connection.execute(sql):
             floors[entry_id] = max(label, floors.get(entry_id, 0))
     scratch = root.index.with_name(f".{root.index.name}.{os.getpid()}.new")
-    lock = os.open(root.state / "index.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one rebuild at a time: two would only slow each other
-        scratch.unlink(missing_ok=True)
-        built = connect(scratch)
-        built.execute("pragma journal_mode=off")
-        built.execute("pragma synchronous=off")
-        new = Tables(built)
-        tally = Tally()
-        with new.transaction():
-            new.create()
-            new.floors(floors.items())
-            _fill(new, store, tally)
-        built.backup(tables.connection)
-        built.close()
-    finally:
-        scratch.unlink(missing_ok=True)
-        os.close(lock)
+    tally = Tally()
+    with locked(root):  # one rebuild at a time: two would only slow each other
+        try:
+            scratch.unlink(missing_ok=True)
+            built = connect(scratch)
+            built.execute("pragma journal_mode=off")
+            built.execute("pragma synchronous=off")
+            new = Tables(built)
+            with new.transaction():
+                new.create()
+                new.floors(floors.items())
+                _fill(new, store, tally)
+            built.backup(tables.connection)
+            built.close()
+        finally:
+            scratch.unlink(missing_ok=True)
     tables.forget()
     repaired = _repair(tables, store)
     late = refresh(tables, store, root, full=True)
