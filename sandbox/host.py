@@ -7,6 +7,7 @@ size of the tree.
 import os
 import stat
 
+from amem.errors import SandboxError
 from amem.sandbox import privileges, stage
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, OUTSIDE_ID, READ_ONLY, HostFacts
@@ -58,7 +59,7 @@ _ETC_BELOW = ("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/ca-trust", "p
 
 
 def facts(spec: SandboxSpec) -> HostFacts:
-    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's git files do not fit together."""
+    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link or a path is missing."""
     user, group = os.geteuid(), os.getegid()
     tree = look(spec.workdir)
     return HostFacts(
@@ -102,7 +103,10 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
     own = [path for path in (spec.workdir, spec.home, spec.memory_dir, common) if path is not None]
     found = []
     for source in dict.fromkeys((*own, *(bind.source for bind in spec.binds))):
-        about = os.stat(source)
+        try:
+            about = os.stat(source)
+        except OSError as error:
+            raise SandboxError("take", f"{source}: {error.strerror}", hint=None) from error
         if source in own or not about.st_mode & stat.S_IROTH:
             found.append((source, about.st_uid, about.st_gid))
     return tuple(found) if can_idmap(tuple(found)) else None

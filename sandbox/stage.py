@@ -124,7 +124,10 @@ def _clone(
 ) -> tuple[int, int]:
     read, write = os.pipe2(os.O_CLOEXEC)
     if os.geteuid() == 0:
-        os.setgroups([])  # root's groups would still open what belongs to them
+        try:  # noqa: SIM105 (contextlib is not loaded here)
+            os.setgroups([])  # root's groups would still open what belongs to them
+        except PermissionError:
+            pass  # root of a user namespace that denies it: its groups are nobody's outside
     pid, pidfd = calls.clone(calls.ALL_NAMESPACES)
     if pid == 0:
         os.close(life)

@@ -75,7 +75,7 @@ def results(who: str, without: frozenset[str] = frozenset(), only: tuple[str, ..
         facts = {
             "work": str(here.work),
             "absent": [
-                str(Path.home()),
+                *_private(),
                 str(here.base / "secret"),
                 str(here.home),
                 "/boot",

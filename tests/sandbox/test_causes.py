@@ -1,0 +1,90 @@
+"""Launches on machines that forbid something: the sentence, the hint, and nothing left behind."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from amem.sandbox import causes
+from tests.sandbox.launching import Place, place
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="shaping a namespace for the launcher needs root here")
+
+
+def run_in(here: Place, *wrapper: str) -> dict[str, object]:
+    import json
+
+    done = subprocess.run([*wrapper, *here.command({"spec": {"argv": ["true"]}})], env=here.env(), cwd="/", capture_output=True, timeout=60)
+    found: dict[str, object] = json.loads(done.stderr.decode().splitlines()[-1])
+    return found
+
+
+def test_spent_user_namespaces_are_named() -> None:
+    """In a namespace of its own, so that the machine keeps its limit."""
+    with place("root") as here:
+        report = run_in(
+            here, "unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh"
+        )
+        assert report["step"] == "clone"
+        assert "user namespaces" in str(report["error"])
+        assert "max_user_namespaces" in str(report["hint"])
+
+
+def test_masked_proc_is_named() -> None:
+    with place("root") as here:
+        masked = 'mount --bind /dev/null /proc/version && exec "$@"'
+        report = run_in(here, "unshare", "--mount", "sh", "-c", masked, "sh")
+        assert report["step"] == "proc"
+        assert "masks parts of /proc" in str(report["error"])
+        assert "unmask" in str(report["hint"])
+
+
+def test_work_tree_on_a_read_only_mount_still_launches() -> None:
+    with place("root") as here:
+        script = f'mount --bind {here.work} {here.work} && mount -o remount,bind,ro {here.work} && exec "$@"'
+        assert run_in(here, "unshare", "--mount", "sh", "-c", script, "sh")["code"] == 0
+
+
+def test_work_tree_on_a_tmpfs_still_launches() -> None:
+    with place("root") as here:
+        assert run_in(here, "unshare", "--mount", "sh", "-c", f'mount -t tmpfs x {here.work} && exec "$@"', "sh")["code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "number", "switches", "wanted"),
+    [
+        ("clone", 28, {}, causes.USED_UP),
+        ("clone", 28, {causes.MAX_USER: "0"}, causes.NONE_ALLOWED),
+        ("map", 13, {causes.APPARMOR: "1"}, causes.BY_APPARMOR),
+        ("loopback", 1, {causes.APPARMOR: "1"}, causes.BY_APPARMOR),
+        ("private", 13, {causes.APPARMOR: "1"}, causes.BY_APPARMOR),
+        ("clone", 1, {causes.CLONE_SWITCH: "0"}, causes.SWITCHED_OFF),
+        ("clone", 1, {}, causes.FORBIDDEN),
+        ("proc", 1, {}, causes.MASKED_PROC),
+        ("take", 38, {}, causes.OLD_KERNEL),
+        ("take", 2, {}, None),
+        ("hostname", 5, {}, None),
+    ],
+)
+def test_cause_of_a_failed_step(
+    monkeypatch: pytest.MonkeyPatch, verb: str, number: int, switches: dict[str, str], wanted: causes.Cause | None
+) -> None:
+    read: Callable[[str], str] = lambda path: switches.get(path, "1000" if path == causes.MAX_USER else "")  # noqa: E731
+    monkeypatch.setattr(causes, "read", read)
+    assert causes.cause(verb, number) == wanted
+
+
+def test_missing_work_tree_names_it() -> None:
+    with place("root") as here:
+        report = here.launch("true", spec={"workdir": str(here.base / "absent")})
+        assert str(here.base / "absent") in str(report.get("error", report))
+
+
+def test_error_leaves_no_process_and_no_file() -> None:
+    with place("root") as here:
+        before = sorted(path.name for path in Path(here.base).rglob("*"))
+        report = here.launch("true", spec={"binds": [["/no/such/place", "/x"]]})
+        assert report["step"] in ("take", "facts")
+        assert sorted(path.name for path in Path(here.base).rglob("*")) == before
