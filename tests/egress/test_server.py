@@ -230,7 +230,7 @@ def test_an_upstream_that_repeats_the_key_does_not_tell_it_to_the_harness(tmp_pa
             async with session(tmp_path / encoding, script) as s:
                 status, answer, headers = await s.post(*call(Dialect.CHAT), {"accept-encoding": "gzip"})
                 assert status == 401
-                assert b"bad key ***" in answer
+                assert b"bad key ****" in answer
                 assert KEY not in str(headers)
 
     asyncio.run(run())

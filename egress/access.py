@@ -1,0 +1,53 @@
+"""What one session may do through its egress: the value that the launcher makes and the server obeys."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from amem.egress.contexts import Contexts
+from amem.egress.reserve import Reservations
+from amem.egress.routes import Route
+from amem.logs.schema import PolicyDecision
+from amem.model.call import Dialect
+from amem.model.clock import Clock, now
+from amem.model.label import Label
+from amem.policy.decision import Decision
+from amem.policy.request import Request
+from amem.settings.credentials import Secret
+from amem.settings.grants import Spend
+
+IDLE_S = 600.0
+"""Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What one listener, which is one session, may do. Holds the key; its repr does not."""
+
+    session: str
+    principal: str
+    domain: str
+    task: str | None = None
+    auth: str
+    """`key`, `gateway` or `subscription`; see `routes.Auth`."""
+    routes: Mapping[Dialect, Route]
+    credential: Secret | None
+    """What goes on the outgoing copy; None on a subscription, and where none is needed."""
+    label: Callable[[], Label]
+    """The session's label at this moment."""
+    decide: Callable[[Request], Decision]
+    """The policy's door: it logs the decision before it returns it."""
+    token: Secret | None = None
+    """What a caller must present where the port is on the host; None where the listener itself names the session."""
+    pinned: tuple[Secret, ...] = ()
+    """On a subscription: the account's credentials that were copied in. Another one is another account, and refused (B14)."""
+    stopped: Callable[[], str | None] = lambda: None
+    """Why no more calls are let out (the kill switch); None while they are."""
+    spend: Mapping[str, Spend] = field(default_factory=dict)
+    """Token limits by destination; `reservations` holds them."""
+    reservations: Reservations | None = None
+    note: Callable[[PolicyDecision], None] | None = None
+    """Logs a refusal that is the egress's own (a spend limit, a tunnel); raises when it cannot."""
+    contexts: Contexts | None = None
+    """Keeps each call's request and answer; None where the domain's grant says not to."""
+    clock: Clock = field(default=now, repr=False)
+    idle_s: float = IDLE_S

@@ -1,0 +1,84 @@
+"""One call under way, from its decision to its row."""
+
+from dataclasses import dataclass
+
+from amem.egress.access import Access
+from amem.egress.contexts import Context
+from amem.egress.flow import Call, Kind
+from amem.egress.meter import CallRow, response_id_class
+from amem.egress.routes import Route
+from amem.egress.usage import Metered, UsageReader
+
+GONE = 499
+"""The status of a call whose harness went before there was one."""
+_PERHAPS_USED = frozenset(("upstream_silent", "upstream_cut"))
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What is known so far about a call."""
+
+    id: str
+    at: str
+    began_s: float
+    """By the loop's clock."""
+    call: Call
+    route: Route
+    status: int = 0
+    refused: str | None = None
+    first_s: float | None = None
+    partial: bool = False
+    reason: str | None = None
+    """Why there is no answer, or no whole one: a code."""
+    reader: UsageReader | None = None
+    request_id: str | None = None
+    shaping: tuple[str, ...] = ()
+    reserved: int = 0
+    context: Context | None = None
+
+    def passed(self, piece: bytes) -> None:
+        """Some bytes of the answer went to the harness: the meter and the context read them too."""
+        if self.reader is not None:
+            self.reader.feed(piece)
+        if self.context is not None:
+            self.context.feed(piece)
+
+    @property
+    def counted(self) -> bool:
+        """Whether it has a row: lists of models and a login's own errands have none."""
+        return self.call.kind in (Kind.CALL, Kind.COUNT)
+
+    def row(self, access: Access, ended_s: float) -> CallRow:
+        """The row of a call that is over. Ends the context, if one is kept."""
+        told: Metered | None = self.reader.result() if self.reader is not None else None
+        usage = told.usage if told is not None else None
+        kind_of_id = response_id_class(told.response_id) if told is not None else None
+        if self.context is not None and access.contexts is not None:
+            self.context.status, self.context.partial, self.context.response_class = self.status, self.partial, kind_of_id
+            access.contexts.end(self.context)
+        unmetered = self.reason
+        if unmetered is None and told is not None and usage is None:
+            unmetered = told.unmetered_reason
+        return CallRow(
+            id=self.id, at=self.at, session=access.session, domain=access.domain, principal=access.principal, task=access.task,
+            kind=self.call.kind, destination=self.route.destination, model=self.call.model, dialect=self.call.dialect, status=self.status,
+            billing=self.route.billing,
+            input=usage.input if usage else None, output=usage.output if usage else None,
+            cache_read=usage.cache_read if usage else None, cache_write=usage.cache_write if usage else None,
+            reasoning=usage.reasoning if usage else None,
+            partial=self.partial or (told is not None and usage is not None and not told.complete),
+            unmetered_reason=unmetered, refused=self.refused,
+            ms=round((ended_s - self.began_s) * 1000),
+            first_ms=round((self.first_s - self.began_s) * 1000) if self.first_s is not None else None,
+            response_id_class=kind_of_id, reported_model=told.model if told else None, request_id=self.request_id,
+            shaping=",".join(self.shaping) or None, charged=usage.total if usage is not None else self._unknown(),
+        )  # fmt: skip
+
+    def _unknown(self) -> int:
+        """What a call counts as that did not say what it used.
+
+        As reserved when it may have used anything: by breaking calls off, or by an upstream that tells nothing, no limit is got
+        round.
+        """
+        used = self.refused is None and (self.status < 300 or self.partial or self.reason in _PERHAPS_USED)
+        return self.reserved if used else 0

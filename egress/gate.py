@@ -1,0 +1,115 @@
+"""What must hold before a call leaves, in order: whose it is, whether anything may leave, the policy, the spend limit.
+
+Every refusal is logged before it is told, the policy's by its door and the egress's own by `Access.note`. Whatever goes wrong
+here means no.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+from typing import NamedTuple
+
+from amem.egress import routes, spend
+from amem.egress.access import Access
+from amem.egress.flow import Call, Kind
+from amem.egress.meter import Meter
+from amem.egress.routes import Route
+from amem.logs.schema import PolicyDecision
+from amem.model import ids
+from amem.model.clock import stamp
+from amem.policy import request as requests
+from amem.settings.credentials import Secret
+
+_log = logging.getLogger(__name__)
+
+
+class Refusal(NamedTuple):
+    """Why a call does not leave."""
+
+    code: str
+    sentence: str
+
+
+class Room(NamedTuple):
+    """What was reserved for a call; 0 where no limit holds."""
+
+    tokens: int
+
+
+class Gate:
+    """The gate of one session."""
+
+    def __init__(self, access: Access, meter: Meter) -> None:
+        self._access = access
+        self._meter = meter
+
+    def stranger(self, presented: str | None) -> str | None:
+        """Why a caller with this credential is not this session's harness; None when it is."""
+        access = self._access
+        if access.token is not None and not _same(presented, access.token):
+            return "the call does not carry this session's token"
+        if access.pinned and not any(_same(presented, secret) for secret in access.pinned):
+            return "the call carries another account than the one this session was given"
+        return None
+
+    def refusal(self, call: Call, route: Route) -> Refusal | None:
+        """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""
+        access = self._access
+        if (why := access.stopped()) is not None:
+            return Refusal("stopped", why)
+        if self._meter.fault is not None:
+            return Refusal("usage_unwritable", self._meter.fault)
+        if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
+            return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
+        try:
+            asked = requests.model_call(
+                principal=access.principal, domain=access.domain, session=access.session, task=access.task, label=access.label(),
+                destination=route.destination, ceiling=route.ceiling, dialect=call.dialect, model=call.model, billing=route.billing,
+            )  # fmt: skip
+            decision = access.decide(asked)
+        except Exception:  # an outer edge: whatever goes wrong in a decision means no
+            _log.exception("session %s: the policy could not decide", access.session)
+            return Refusal("policy_error", "the policy could not decide, so the answer is no")
+        if decision.allow:
+            return None
+        hint = f" (try: {decision.hint})" if decision.hint else ""
+        return Refusal(decision.code or "denied", decision.sentence() + hint)
+
+    async def room(self, call_id: str, call: Call, route: Route) -> Room | Refusal:
+        """Reserve what a call may use, where its destination has a limit."""
+        access = self._access
+        limits = access.spend.get(route.destination)
+        if call.kind is not Kind.CALL or limits is None or access.reservations is None:
+            return Room(0)
+        wanted = spend.estimate(call)
+        try:
+            refused = await access.reservations.take(call_id, route.destination, access.session, wanted, limits)
+            if refused is None:
+                return Room(wanted)
+            if access.note is not None:
+                access.note(self._spend_refused(refused))
+        except Exception:  # an outer edge: what cannot be counted is not spent
+            _log.exception("session %s: a spend limit could not be held", access.session)
+            return Refusal("usage_unwritable", "the spend limit cannot be held, so the answer is no")
+        return Refusal(refused.code, refused.sentence())
+
+    def _spend_refused(self, refused: spend.Over) -> PolicyDecision:
+        facts = {
+            "code": refused.code, "destination": refused.destination, "limit": refused.limit, "spent": refused.spent,
+            "wanted": refused.wanted,
+        }  # fmt: skip
+        return denied(self._access, "spend", facts)
+
+
+def denied(access: Access, action: str, facts: dict[str, object]) -> PolicyDecision:
+    """The log's record of a refusal that the egress made itself."""
+    digest = "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return PolicyDecision(
+        at=stamp(access.clock()), id=ids.draw("decision"), session=access.session, domain=access.domain, principal=access.principal,
+        task=access.task, action=action, allow=False, reasons=(facts,), policy_version="host", input_digest=digest,
+    )  # fmt: skip
+
+
+def _same(presented: str | None, secret: Secret) -> bool:
+    return presented is not None and hmac.compare_digest(presented.encode("utf-8", "surrogateescape"), secret.reveal().encode())

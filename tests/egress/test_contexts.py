@@ -1,0 +1,122 @@
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.egress import contexts
+from amem.egress.contexts import Contexts
+from amem.model.call import Dialect
+from amem.model.label import Label
+from tests.egress.support import KEY, call, session
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    return contexts.read(folder)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_call_is_kept_as_it_left_and_as_its_answer_came(tmp_path: Path, dialect: Dialect, stream: bool) -> None:
+    async def run() -> None:
+        keeper = Contexts(tmp_path / "ctx")
+        async with session(tmp_path, {"encoding": "negotiate"}, contexts=keeper) as s:
+            path, body = call(dialect, stream=stream)
+            s.label[0] = Label.INTERNAL
+            _, answer, _ = await s.post(path, body, {"accept-encoding": "gzip"})
+            await asyncio.to_thread(keeper.close)
+            [line] = kept(tmp_path / "ctx")
+            row = await s.row()
+            assert (line["n"], line["call"], line["model"], line["label"], line["status"]) == (1, row["id"], "m-1", "internal", 200)
+            assert (line["dialect"], line["path"], line["observed_by"], line["content_encoding"]) == (dialect, path, "egress", "gzip")
+            assert contexts.body(tmp_path / "ctx", line["request"]) == body
+            assert contexts.body(tmp_path / "ctx", line["response"]) == answer
+
+    asyncio.run(run())
+    files = [path for path in (tmp_path / "ctx").rglob("*") if path.is_file()]
+    assert files
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_the_same_body_is_stored_once_and_its_tools_and_changes_are_named(tmp_path: Path) -> None:
+    async def run() -> None:
+        keeper = Contexts(tmp_path / "ctx")
+        tools = [{"name": "search", "input_schema": {"type": "object"}}]
+        script = {"steps": [{"tool": "search", "args": {"q": "x"}}]}
+        async with session(tmp_path, script, contexts=keeper, route={"shaping": ("cap_output",)}) as s:
+            path, body = call(Dialect.ANTHROPIC, tools=tools, max_tokens=99_999)
+            for _ in range(3):
+                assert (await s.post(path, body))[0] == 200
+            await asyncio.to_thread(keeper.close)
+            lines = kept(tmp_path / "ctx")
+            assert [line["n"] for line in lines] == [1, 2, 3]
+            assert {line["request"] for line in lines} == {lines[0]["request"]}
+            assert all(line["tools"] == ["search"] and line["shaping"] == ["cap_output"] for line in lines)
+            left = contexts.body(tmp_path / "ctx", lines[0]["request"])
+            assert left == s.provider.log[0].body
+            assert json.loads(left)["max_tokens"] == 32_768
+
+    asyncio.run(run())
+
+
+def test_a_refused_call_leaves_no_context_and_a_cut_one_says_so(tmp_path: Path) -> None:
+    async def run() -> None:
+        keeper = Contexts(tmp_path / "ctx")
+        script = {"steps": [{"text": "word " * 40, "chunk": 5, "fault": {"kind": "cut", "after": 3}}]}
+        async with session(tmp_path, script, contexts=keeper, route={"ceiling": Label.PUBLIC}) as s:
+            s.label[0] = Label.INTERNAL
+            assert (await s.post(*call(Dialect.ANTHROPIC)))[0] == 403
+            s.label[0] = Label.PUBLIC
+            with pytest.raises(Exception, match=r"payload|closed|disconnected|Connection"):
+                await s.post(*call(Dialect.ANTHROPIC, stream=True))
+            await s.row()
+            await asyncio.to_thread(keeper.close)
+            [line] = kept(tmp_path / "ctx")
+            assert line["partial"] is True
+            assert b"message_start" in contexts.body(tmp_path / "ctx", line["response"])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["error", "stream"])
+def test_a_key_that_the_upstream_repeats_is_in_no_context(tmp_path: Path, stream: bool) -> None:
+    async def run() -> None:
+        keeper = Contexts(tmp_path / "ctx")
+        script: dict[str, Any] = (
+            {"steps": [{"text": f"your key is {KEY}", "chunk": 1000}]} if stream else {"errors": [{"status": 401, "message": KEY}]}
+        )
+        async with session(tmp_path, script, contexts=keeper) as s:
+            _, answer, _ = await s.post(*call(Dialect.CHAT, stream=stream))
+            assert b"*" * len(KEY) in answer
+            await asyncio.to_thread(keeper.close)
+            [line] = kept(tmp_path / "ctx")
+            assert KEY.encode() not in contexts.body(tmp_path / "ctx", line["response"])
+            assert KEY.encode() not in answer
+
+    asyncio.run(run())
+
+
+def test_a_folder_that_cannot_be_written_stops_no_call_and_is_said_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        blocked = tmp_path / "ctx"
+        blocked.write_text("a file stands where the folder should be")
+        keeper = Contexts(blocked)
+        async with session(tmp_path, contexts=keeper) as s:
+            assert (await s.post(*call(Dialect.CHAT)))[0] == 200
+            await s.row()
+            async with asyncio.timeout(20):
+                while not caplog.records:
+                    await asyncio.sleep(0.01)
+            blocked.unlink()
+            assert (await s.post(*call(Dialect.CHAT)))[0] == 200
+            await asyncio.to_thread(keeper.close)
+            assert kept(blocked)[-1]["missed_before"] >= 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", ["", "sha256-", "../calls.jsonl", "sha256-" + "g/" * 32, "sha256-" + "." * 64])
+def test_a_body_has_no_other_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not the name"):
+        contexts.body(tmp_path, name)
