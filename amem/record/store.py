@@ -9,7 +9,9 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import stat as stats
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from amem.settings.root import Root
 
 MAX_FILE_BYTES = 16 << 20
 """A larger file is no entry; it is reported, not read."""
+_TEMPORARY = re.compile(r"\.mem-[a-z0-9-]+\.md\.\d+\.[0-9a-f]{12}")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -136,6 +139,14 @@ class Store:
             except FileNotFoundError:
                 continue
             waiting += [item.path for item in reversed(_folders_in(path))]
+
+    def sweep(self) -> None:
+        """Remove what killed writers left beside entries, once it is an hour old."""
+        for folder, _ in self.folders():
+            with os.scandir(folder) as items:
+                for item in items:
+                    if _TEMPORARY.fullmatch(item.name) and time.time() - item.stat(follow_symlinks=False).st_mtime > 3600:
+                        os.unlink(item.path)
 
     def _walk(self, top: str) -> Iterator[tuple[Path, os.stat_result]]:
         waiting = [top]

@@ -163,7 +163,8 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
     tally = Tally()
     with locked(root):  # one rebuild at a time: two would only slow each other
         try:
-            scratch.unlink(missing_ok=True)
+            for left in root.state.glob(f".{root.index.name}.*.new*"):  # of a rebuild that was killed
+                left.unlink(missing_ok=True)
             built = connect(scratch)
             built.execute("pragma journal_mode=off")
             built.execute("pragma synchronous=off")
@@ -176,6 +177,7 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
             built.close()
         finally:
             scratch.unlink(missing_ok=True)
+    store.sweep()
     tables.forget()
     repaired = _repair(tables, store)
     late = refresh(tables, store, root, full=True)

@@ -421,6 +421,18 @@ def test_the_index_file_is_for_the_owner_alone(index: Index) -> None:
     }
 
 
+def test_a_rebuild_sweeps_what_killed_writers_left(index: Index) -> None:
+    made = stored(index, entry("harbour"))
+    folder = index.store.path(made.id).parent
+    old, young, foreign = folder / f".{made.id}.md.1.0123456789ab", folder / f".{made.id}.md.2.0123456789ab", folder / ".notes.md.swp"
+    for path in (old, young, foreign, scratch := index.root.state / ".index.sqlite.1.new"):
+        path.write_text("half")
+        if path is not young:
+            os.utime(path, (0, 0))
+    index.rebuild()
+    assert [path.exists() for path in (old, young, foreign, scratch)] == [False, True, True, False]
+
+
 # ------------------------------------------------------------------ lists
 
 
