@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from amem.ledger import events as ev
 from amem.ledger.draft import Draft
 from amem.ledger.operations import Operations
@@ -98,8 +100,6 @@ class PostgresWorld(World):
 
     def __init__(self, dsn: str, space: str = "here") -> None:
         super().__init__()
-        import psycopg
-
         self.dsn = dsn
         self.space = space
         self._beside = psycopg.connect(dsn, autocommit=True)
@@ -115,6 +115,10 @@ class PostgresWorld(World):
         self._beside.execute("update public.test_clock set ms = ms + %s", (ms,))
 
     def sql(self, statement: str) -> Sequence[Sequence[Any]]:
+        with contextlib.suppress(psycopg.OperationalError):
+            self._beside.execute("select 1")
+        if self._beside.broken:  # the server was restarted
+            self._beside = psycopg.connect(self.dsn, autocommit=True)
         self._beside.execute(f'set search_path = "{schema_name(self.space, DOM)}", public'.encode())
         cursor = self._beside.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
