@@ -126,7 +126,7 @@ class Sqlite:
         self._queue = os.open(f"{path}.queue", flags, 0o600)
         self._turn = os.open(f"{path}.turn", flags, 0o600)
         self._locks: tuple[int, ...] = (self._queue, self._turn)
-        with self._writing():
+        with self._said(), self._writing():
             # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
             self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
         self._migrate()
