@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from amem.egress.contexts import Contexts
 from amem.egress.reserve import Reservations
-from amem.egress.routes import Route
+from amem.egress.routes import Route, Way
 from amem.logs.schema import PolicyDecision
 from amem.model.call import Dialect
 from amem.model.clock import Clock, now
@@ -40,6 +40,10 @@ class Access:
     """What a caller must present where the port is on the host; None where the listener itself names the session."""
     pinned: tuple[Secret, ...] = ()
     """On a subscription: the account's credentials that were copied in. Another one is another account, and refused (B14)."""
+    tunnels: Mapping[str, Way] = field(default_factory=dict)
+    """Hosts, in lower case, that the session's login may tunnel to; empty without one."""
+    generation: Callable[[], int] = lambda: 0
+    """Rises when grants or policy change; a tunnel opened under an older one is closed."""
     stopped: Callable[[], str | None] = lambda: None
     """Why no more calls are let out (the kill switch); None while they are."""
     spend: Mapping[str, Spend] = field(default_factory=dict)

@@ -14,10 +14,12 @@ from amem.egress import routes, spend
 from amem.egress.access import Access
 from amem.egress.flow import Call, Kind
 from amem.egress.meter import Meter
-from amem.egress.routes import Route
+from amem.egress.routes import Route, Way
 from amem.logs.schema import PolicyDecision
 from amem.model import ids
+from amem.model.call import Billing, Dialect
 from amem.model.clock import stamp
+from amem.model.label import Label
 from amem.policy import request as requests
 from amem.settings.credentials import Secret
 
@@ -55,17 +57,27 @@ class Gate:
 
     def refusal(self, call: Call, route: Route) -> Refusal | None:
         """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""
+        if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
+            return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
+        return self._decided(
+            destination=route.destination, ceiling=route.ceiling, dialect=call.dialect, model=call.model, billing=route.billing
+        )
+
+    def tunnel(self, way: Way) -> Refusal | None:
+        """Why a tunnel may not open with the label of this moment. What goes through it is not seen, so any model may be called."""
+        dialect = next(iter(self._access.routes), Dialect.CHAT)
+        return self._decided(destination=way.destination, ceiling=way.ceiling, dialect=dialect, model="", billing=Billing.PLAN)
+
+    def _decided(self, *, destination: str, ceiling: Label | None, dialect: Dialect, model: str, billing: Billing) -> Refusal | None:
         access = self._access
         if (why := access.stopped()) is not None:
             return Refusal("stopped", why)
         if self._meter.fault is not None:
             return Refusal("usage_unwritable", self._meter.fault)
-        if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
-            return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
         try:
             asked = requests.model_call(
                 principal=access.principal, domain=access.domain, session=access.session, task=access.task, label=access.label(),
-                destination=route.destination, ceiling=route.ceiling, dialect=call.dialect, model=call.model, billing=route.billing,
+                destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing,
             )  # fmt: skip
             decision = access.decide(asked)
         except Exception:  # an outer edge: whatever goes wrong in a decision means no

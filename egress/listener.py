@@ -9,10 +9,15 @@ import socket
 
 from aiohttp import web
 
+from amem.egress.tunnel import HEAD_BYTES, Tunnels
+
 MAX_CONNECTIONS = 1024
 HEAD_TIMEOUT_S = 75.0
 """How long a connection may be open, or stay open after an answer, without a whole request head."""
 BACKLOG = 1024
+TUNNELS = web.AppKey("tunnels", Tunnels)
+"""Where an application whose session has a login keeps its tunnels."""
+_CONNECT = b"CONNECT "
 _MAX_LINE_BYTES = 8190
 _MAX_FIELD_BYTES = 16384
 """Codex sends a header of turn metadata as JSON (2026-11)."""
@@ -21,13 +26,17 @@ _MAX_FIELD_BYTES = 16384
 class Serving:
     """A running listener. `cleanup` ends what is open and settles it."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server) -> None:
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server, tunnelled: "set[asyncio.Task[None]]") -> None:
         self._runner = runner
         self._server = server
+        self._tunnelled = tunnelled
 
     async def cleanup(self) -> None:
-        """Take no more connections, end the open calls (each is recorded as partial), then the application."""
+        """Take no more connections, end open tunnels and calls (each is recorded), then the application."""
         self._server.close()
+        for task in self._tunnelled:
+            task.cancel()
+        await asyncio.gather(*self._tunnelled, return_exceptions=True)
         await self._runner.cleanup()
 
 
@@ -36,6 +45,52 @@ class _TooMany(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()
+
+
+class _Front(asyncio.Protocol):
+    """Looks at the first bytes of a connection, then gives it to the tunnels (CONNECT) or to HTTP, which never learns of it."""
+
+    def __init__(self, handlers: web.Server, tunnels: Tunnels, tunnelled: "set[asyncio.Task[None]]", fronts: "set[_Front]") -> None:
+        self._handlers = handlers
+        self._tunnels = tunnels
+        self._tunnelled = tunnelled
+        self._fronts = fronts
+        self._seen = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._fronts.add(self)
+        self._timer = asyncio.get_running_loop().call_later(HEAD_TIMEOUT_S, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self._fronts.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._seen += data
+        if len(self._seen) < len(_CONNECT) and _CONNECT.startswith(self._seen):
+            return
+        self._timer.cancel()
+        self._fronts.discard(self)
+        if self._seen.startswith(_CONNECT):
+            self._tunnel()
+            return
+        inner = self._handlers()
+        self._transport.set_protocol(inner)
+        inner.connection_made(self._transport)
+        inner.data_received(self._seen)
+
+    def _tunnel(self) -> None:
+        reader = asyncio.StreamReader(limit=HEAD_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        writer = asyncio.StreamWriter(self._transport, protocol, reader, asyncio.get_running_loop())
+        reader.feed_data(self._seen)
+        task = asyncio.create_task(self._tunnels.run(reader, writer), name="tunnel")
+        self._tunnelled.add(task)
+        task.add_done_callback(self._tunnelled.discard)
 
 
 async def serve(app: web.Application, listener: socket.socket, *, max_connections: int | None = None) -> Serving:
@@ -47,11 +102,15 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
     await runner.setup()
     handlers = runner.server
     assert handlers is not None
-
     most = max_connections or MAX_CONNECTIONS
+    tunnels = app.get(TUNNELS)
+    tunnelled: set[asyncio.Task[None]] = set()
+    fronts: set[_Front] = set()
 
     def accepted() -> asyncio.Protocol:
-        return handlers() if len(handlers.connections) < most else _TooMany()
+        if len(handlers.connections) + len(tunnelled) + len(fronts) >= most:
+            return _TooMany()
+        return handlers() if tunnels is None else _Front(handlers, tunnels, tunnelled, fronts)
 
     server = await asyncio.get_running_loop().create_server(accepted, sock=listener, backlog=BACKLOG)
-    return Serving(runner, server)
+    return Serving(runner, server, tunnelled)

@@ -54,7 +54,7 @@ class CallRow(NamedTuple):
     billing: Billing
     task: str | None = None
     kind: str = "call"
-    """`call` or `count`; see `flow.Kind`."""
+    """`call` or `count` (see `flow.Kind`), or `tunnel`."""
     source: ObservedBy = ObservedBy.EGRESS
     input: int | None = None
     output: int | None = None
@@ -228,7 +228,7 @@ def sessions(root: Root, *, session: str | None = None, since: datetime | None =
             """select s.*, (select count(*) from calls c where c.session = s.id and c.kind = 'call') as calls,
                  (select coalesce(sum(coalesce(input, 0) + coalesce(output, 0) + coalesce(cache_read, 0) + coalesce(cache_write, 0)), 0)
                     from calls c where c.session = s.id) as tokens,
-                 exists(select 1 from calls c where c.session = s.id and c.source = 'egress') as metered
+                 exists(select 1 from calls c where c.session = s.id and c.kind = 'call' and source = 'egress') as metered
                from sessions s where (? is null or s.id = ?) and (? is null or s.started_at >= ?)
                order by s.started_at desc, s.rowid desc""",
             (session, session, *_twice(since)),

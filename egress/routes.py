@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
@@ -60,8 +61,16 @@ class Route:
         return f"{self.base_url}{path}?{query}" if query else self.base_url + path
 
 
+class Way(NamedTuple):
+    """What stands behind a host that a login may tunnel to."""
+
+    destination: str
+    ceiling: Label
+
+
 def table(destination: str, auth: Auth, grants: Grants, credentials: Credentials) -> Mapping[Dialect, Route]:
     """The routes of a session with one destination, by dialect. Raises ConfigError, or UnavailableError for what is not granted."""
+    auth = Auth(auth)
     row = DESTINATIONS.get(destination)
     if row is None:
         raise ConfigError(f"destination {destination!r}: not one amem knows; it knows {', '.join(DESTINATIONS)}")
@@ -108,6 +117,16 @@ def credential(destination: str, auth: Auth, credentials: Credentials, virtual_k
         f"no key for {destination}: {' or '.join(names)} is neither in the environment nor in credentials.env",
         hint=f"export {row.key_env}=…",
     )
+
+
+def tunnels(destination: str, auth: Auth, grants: Grants) -> Mapping[str, Way]:
+    """The hosts that a session's login may tunnel to; none without a login. Raises UnavailableError for what is not granted."""
+    if Auth(auth) is not Auth.SUBSCRIPTION:
+        return {}
+    grant = grants.destinations.get(destination)
+    if grant is None:
+        raise UnavailableError(f"destination {destination}: is not in grants.toml", hint="amem doctor --config")
+    return {host: Way(destination, grant.ceiling) for host in DESTINATIONS[destination].tunnel_hosts}
 
 
 def resolve(target: Target, routes: Mapping[Dialect, Route], headers: Mapping[str, str]) -> tuple[Dialect, Route] | None:

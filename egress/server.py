@@ -20,11 +20,13 @@ from amem.egress.attempt import GONE, Attempt
 from amem.egress.contexts import Context
 from amem.egress.flow import Headers, Kind, Malformed, Target
 from amem.egress.gate import Gate, Refusal, Room
+from amem.egress.listener import TUNNELS
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
 from amem.egress.meter import Meter
 from amem.egress.replies import Reply
 from amem.egress.routes import Route
+from amem.egress.tunnel import Tunnels
 from amem.egress.upstream import InwardAddressError, Upstream
 from amem.egress.usage import UsageReader
 from amem.model import ids
@@ -47,6 +49,8 @@ def application(access: Access, meter: Meter, *, extra: Callable[[web.Applicatio
     if extra is not None:
         extra(app)
     app.router.add_route("*", "/{path:.*}", egress.serve)
+    if access.tunnels:
+        app[TUNNELS] = Tunnels(access, meter)
     return app
 
 
