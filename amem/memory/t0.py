@@ -48,14 +48,15 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
     filter = reader(memory, session, (where,))
     if isinstance(filter, Refused):
         return filter
+    readable = filter.max_label
     if session.ceiling is not None:
-        filter = replace(filter, max_label=lowest(filter.max_label, session.ceiling))
+        filter = replace(filter, max_label=lowest(readable, session.ceiling))
     with memory.lock:
         handoffs = _list(memory, filter, (EntryType.HANDOFF,), HANDOFFS)
         policies = _list(memory, filter, (EntryType.POLICY,), POLICIES, Tier.VERIFIED)
         known, total = _known(memory, filter)
 
-    head, foot = _head(memory, session, where, filter), _foot(session)
+    head, foot = _head(memory, session, where, readable), _foot(session)
     left = budget_tokens - tokens(head) - tokens(foot) - _RESERVE_TOKENS
     mark = fence.mark()
     left -= tokens(fence.fenced("", mark))
@@ -88,12 +89,16 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
     )
 
 
-def _head(memory: Memory, session: Session, domain: str, filter: Filter) -> str:
+def _head(memory: Memory, session: Session, domain: str, readable: Label) -> str:
     lines = [
         f"# Memory of {domain}",
-        f"You are {session.principal} in session {session.id}. You may read up to {filter.max_label}; what you read raises your label.",
+        f"You are {session.principal} in session {session.id}. You may read up to {readable}; what you read raises your label.",
         f"Policy {memory.door.version}: a write that instructs its readers, or holds credentials, waits for the owner.",
     ]
+    if session.ceiling is not None and readable.exceeds(session.ceiling):
+        lines.append(
+            f"Your model may be sent up to {session.ceiling}: once you were served more, its calls are refused. This page stays below."
+        )
     if session.task is not None:
         lines.append(f"You hold task {session.task}.")
     return "\n".join(lines) + "\n"

@@ -81,9 +81,13 @@ def test_page_stays_below_the_ceiling_of_the_session(memory: Memory) -> None:
     public = written(memory, owner(memory), "Open", classification="public")
     internal = written(memory, owner(memory), "Inside", classification="internal")
     session = agent(memory, ceiling=Label.PUBLIC)
-    assert page(memory, session).entries == (public.id,)
+    found = page(memory, session)
+    assert found.entries == (public.id,)
+    assert "up to internal" in found.text
+    assert "may be sent up to public" in found.text
     assert session.label is Label.PUBLIC
     free = agent(memory)
+    assert "may be sent" not in page(memory, free).text
     assert set(page(memory, free).entries) == {public.id, internal.id}
     assert free.label is Label.INTERNAL
 
