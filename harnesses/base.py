@@ -187,8 +187,8 @@ class Harness:
     """The file of the private home that a headless run reads as its stdin; None where it reads nothing."""
     answer: AnswerKind = AnswerKind.TEXT
     hooks: tuple[Hook, ...] = ()
-    mcp_tool: str = "{tool}"
-    """The name a memory tool has for the model and in hooks."""
+    mcp_tool: str | None = None
+    """The name a memory tool has for the model and in hooks, with `{tool}` in it; None where nobody has seen one."""
     refusals: Mapping[Auth, str] = field(default_factory=dict)
     """Why a mode that one might expect is not supported."""
     model_required: frozenset[str] = frozenset({Auth.GATEWAY})
