@@ -87,6 +87,11 @@ def _spoken(of: Cut) -> Iterator[Finding]:
         yield _said("instruction", low, *place)
     if "," in line:
         yield from _digited(low, words, concepts)
+    for spelled in _SPELLED.finditer(of.shape):
+        first, last = spelled.span()
+        told = PLAIN.line([*of.words[max(0, first - 12) : first], "".join(of.words[first:last]), *of.words[last : last + 12]])
+        for hit in hits(told):
+            yield Finding(hit.cls, visible(" ".join(of.words[first : last + 12])[:EXCERPT_LENGTH]), 0)
     for run in run_together(of):
         yield from _compact(low.find(run), run)
 
@@ -102,6 +107,8 @@ def _digited(low: str, words: list[str], concepts: list[str]) -> Iterator[Findin
         yield from _compact(starts[region.start()], "".join(letters))
 
 
+_SPELLED = re.compile("1{4,}")
+"""Letters with spaces between them: one word of a sentence, perhaps."""
 _DIGITED = re.compile(r"(?:\.{0,2},){3,}\.{0,3}")
 """Words that have digits among their letters, close to each other."""
 

@@ -55,6 +55,7 @@ _ESCAPES = re.compile(
 _ESCAPES_LEAST = 3
 _NAMED = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'", "&nbsp;": " "}
 _MEDIA = (
+    b"\x30\x82",
     b"\x89PNG",
     b"\xff\xd8\xff",
     b"GIF8",
@@ -417,7 +418,21 @@ def _words_backwards(text: str) -> str:
 
 _ROT13 = str.maketrans(_ALPHABET, _ALPHABET[13:] + _ALPHABET[:13])
 _ATBASH = str.maketrans(_ALPHABET, _ALPHABET[::-1])
-_PIVOTS = ("instruction", "previous", "system", "password", "reveal", "assistant", "secret")
+_PIVOTS = (
+    "instruction",
+    "previous",
+    "system",
+    "password",
+    "reveal",
+    "assistant",
+    "secret",
+    "ignore",
+    "forget",
+    "credential",
+    "directive",
+    "guideline",
+    "override",
+)
 _CIPHERS: tuple[tuple[tuple[Callable[[str], str], ...], tuple[str, ...]], ...] = (
     ((_rot13,), tuple(map(_rot13, _PIVOTS))),
     ((_atbash,), tuple(map(_atbash, _PIVOTS))),

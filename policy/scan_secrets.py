@@ -31,7 +31,7 @@ _B = r"(?<![A-Za-z0-9_-])"
 _E = r"(?![A-Za-z0-9])"
 
 FORMATS: tuple[Format, ...] = (
-    *_format("private key", "PRIVATE", r"PRIVATE KEY(?: BLOCK)?-----"),
+    *_format("private key", "PRIVATE", r"PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|[\s\"'+]){0,12}(?:Proc-Type|Version|Comment|[A-Za-z0-9+/]{12})"),
     *_format("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-[23]:"),
     *_format("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     *_format("AWS key", "AKIA ASIA ABIA ACCA", rf"{_B}A[KSBC][IC]A[A-Z2-7]{{16}}{_E}"),
@@ -95,7 +95,8 @@ _KEYWORDS = (
     "token",
     "key",
     "credential",
-    "connection",
+    "connection string",
+    "connectionstring",
     "contras",
     "senha",
     "kennwort",
@@ -111,6 +112,10 @@ _KEY_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """`key` says nothing by itself: it is the key of a map until a word like these stands before it."""
+_PAGE_BEFORE = re.compile(
+    r"(?:next|page|paging|pagination|continuation|sync|start|csrf|lock|cancellation|client|design|max|input|output|total)[ _.-]?$"
+)
+"""A token that marks a place in a list, or a piece of text."""
 _VALUE = r"[\w.-]{0,24}[\"'`*]{0,3}[ \t]{0,4}(?:=>|:=|={1,2}|:|：|(?:\s\w{1,12}){0,3}?\s(?:is|was|es|ist|est|to)(?:\snow)?:?\s)[ \t]{0,8}[\"'`*]{0,3}(?P<value>[^\s\"'`,;<>(){}\[\]]{6,256})(?P<after>[\"'`(\[{]?)"
 _ASSIGNED = re.compile(_VALUE)
 _PLACEHOLDER = re.compile(
@@ -140,6 +145,9 @@ def secrets(text: str, low: str, long_words: Sequence[Word]) -> Iterator[tuple[s
         while at >= 0:
             after = at + len(keyword)
             if (match := _ASSIGNED.match(text, after)) is not None and (keyword != "key" or _KEY_BEFORE.search(text, max(0, at - 12), at)):
+                if keyword == "token" and _PAGE_BEFORE.search(low, max(0, at - 16), at):
+                    at = low.find(keyword, after)
+                    continue
                 value = match["value"].rstrip(".,:;!?*")
                 if not _placeholder(value, "") and _looks_random(value) and match["after"] not in ("(", "[", "{"):
                     yield "assigned", at, match.end()

@@ -21,7 +21,7 @@ _LEXICON: dict[str, str] = {
         игнорируй* игнорирова* проигнорируй* забудь* забыть отбрось* пренебреги* ігноруй* проігноруй* забудьте забудь
         unut* yoksay* yok_say goz_ardi gormezden bo_qua quen phot_lo glom bortse glem uita ignora zapomen zapomente nezohledn*""",
     # V: get around, make void
-    "V": """override overriding bypass bypassing circumvent circumventing disable evade sidestep violate break disobey supersede nullify
+    "V": """override overriding bypass bypassing circumvent circumventing disable evade sidestep violate break disobey supersede supersedes skip nullify
         contourne contournez contourner outrepasse* umgehe umgeht umgehen ubergehe uberschreib* aggira aggirate anula anular elude eludir burla contorne contornar omija* omin obejd*
         обойди* обходи* отключи* нарушь* обійди* atla* omzeil* kringga* langgar vo_hieu""",
     # P: what came before
@@ -31,8 +31,10 @@ _LEXICON: dict[str, str] = {
         предыдущ* прежн* предшествующ* ранее выше вышеуказанн* вышеизложенн* попередн* раніше вище
         onceki* yukaridaki* daha_once sebelumnya terdahulu diatas truoc tren nauna naunang anterioare precedente predchozi* predesl* korabbi* edelli* aiempi* aiemm*""",
     # A: all of it
-    "A": """all any every everything anything each entire whole toutes tous tout alle alles allen saemtliche samtliche todas todos todo toda tutte tutti tutto cualquier
-        wszystkie wszystkich wszystko все всё всех всю всі усі tum butun hepsini semua segala seluruh tat_ca moi lahat toate alla alt vsechny vsechna minden kaikki ola""",
+    "A": """all any every each entire whole toutes tous alle allen saemtliche samtliche todas todos toda tutte tutti cualquier
+        wszystkie wszystkich wszystko всех всю всі усі tum butun hepsini semua segala seluruh tat_ca moi lahat toate alla alt vsechny vsechna minden kaikki ola""",
+    # S: everything
+    "S": "everything anything alles tout todo tutto все всё wszystko hepsini semuanya",
     # Y: the reader's
     "Y": """your yours ur votre vos tes ta ton tus tu sus su vuestras vuestro seus suas seu sua teus tuas deine deinen deiner deines deinem ihre ihren uw jouw je tue tuoi tuo vostre
         twoje twoich twoj swoje swoich свои своих твои ваши ваших твой твоих твої ваші senin sizin anda kamu cua_ban ban iyong inyong ale_tale din dina ditt dine""",
@@ -44,7 +46,7 @@ _LEXICON: dict[str, str] = {
         instructies instructie richtlijnen aanwijzingen instruktioner instruksjoner anvisningar instrukcj* wytyczn* polecen* инструкц* указани* директив* інструкц* вказівк*
         talimat* yonerge* instruksi petunjuk arahan huong_dan chi_dan chi_thi tagubilin panuto instructiuni instructiunile pokyny instrukce utasitas* ohje* odigies""",
     # M: prompt
-    "M": "prompt prompts systemprompt preprompt metaprompt invite systemaufforderung промпт* prompta promptu promptunu promptul",
+    "M": "prompt prompts systemanweisungen systemanweisung systemprompts systemprompt preprompt metaprompt invite systemaufforderung промпт* prompta promptu promptunu promptul",
     # R: rules, of whatever kind
     "R": """rule rules policy policies restriction restrictions constraint constraints orders commands programming training protocols safeguards guardrail guardrails limitations
         regles regle politique politiques restrictions contraintes ordres reglas normas politicas restricciones ordenes comandos regras restricoes comandos regeln regel befehle beschrankungen
@@ -96,12 +98,15 @@ _LEXICON: dict[str, str] = {
     # F: follow
     "F": "follow obey comply adhere heed listen observe suis suivez suivre sigas seguir seguire siga befolge befolgen folge przestrzegaj следуй* следова* выполняй*",
     # k: were told
-    "k": "told instructed taught said learned learnt programmed trained dit appris dicho dijeron aprendido gesagt gelernt detto imparato сказано говорили говорил",
+    "k": "told given discussed besprochen discute instructed taught said learned learnt programmed trained dit appris dicho dijeron aprendido gesagt gelernt detto imparato сказано говорили говорил",
     # J: play a part
     "J": "act pretend roleplay simulate imagine behave impersonate become enact emulate",
     # Z: a part with nothing to hold it back
     "Z": "unrestricted jailbroken jailbreak uncensored unfiltered amoral unethical unbound lawless omnipotent godmode unchained",
-    "n": "now henceforth",
+    # 5: answer; 6: what was just named
+    "5": "respond answer reply comply proceed antworte responde repondez rispondi",
+    "6": "them it those",
+    "n": "now henceforth jetzt sofort ahora maintenant desormais adesso agora теперь",
     "m": "mode persona character role",
     # s: tell, with a person after it
     "w": "what whats which",
@@ -166,13 +171,13 @@ class Rule(NamedTuple):
 RULES = (
     # Take no notice of what you were told.
     Rule("instruction", "OF", f"{_OVER}{_g(4)}[PY]{_g(3)}[IMR]"),
-    Rule("instruction", "OF", f"{_OVER}{_g(4)}A{_g(3)}[IM]"),
+    Rule("instruction", "OF", f"{_OVER}{_g(4)}[AS]{_g(3)}[IM]"),
     Rule("instruction", "OF", f"{_OVER}{_g(3)}[IMR]{_g(2)}P"),
     Rule("instruction", "OF", f"{_OVER}{_g(2)}H{_g(1)}[IM]"),
-    Rule("instruction", "O", f"[PYA]{_g(3)}[IM]{_g(4)}O"),
+    Rule("instruction", "O", f"[PYAS]{_g(3)}[IM]{_g(4)}O"),
     Rule("instruction", "O", f"[PY]{_g(3)}R{_g(3)}O"),
-    Rule("instruction", "O", f"O{_g(3)}[Aw]{_g(4)}k"),
-    Rule("instruction", "O", "O.?A.?P(?=[|]|$)"),
+    Rule("instruction", "O", f"O{_g(3)}[ASw]{_g(4)}k"),
+    Rule("instruction", "O", "O.?A.?P(?=[|]|$)|O.?S.{0,2}P|O.{0,2}P[.][Ts]"),
     Rule("instruction", "V", f"V{_g(2)}[YP]{_g(2)}[IM]"),
     Rule("instruction", "V", f"V{_g(2)}Y{_g(2)}[zR]"),
     Rule("instruction", "OV", f"g.?v.{{0,2}}[OV]{_g(4)}[IMRPAYkC]"),
@@ -183,7 +188,7 @@ RULES = (
     Rule("instruction", "M", f"{_KEPT}[TsX]{_g(2)}Y{_g(1)}[HP]?{_g(1)}M"),
     Rule("instruction", "IR", f"{_KEPT}[TsX]{_g(2)}Y{_g(1)}[HPK]{_g(1)}[IR]"),
     Rule("instruction", "w", "w.?Y.?(?:[HP].?[MIR]|K)"),
-    Rule("instruction", "L", f"{_KEPT}L{_g(4)}K"),
+    Rule("instruction", "L", r"(?<![Nv])(?<!N.)L[.]?[aYASHWDb]{0,2}K"),
     Rule("instruction", "L", f"[YH]{_g(2)}[MI]{_g(2)}L"),
     Rule("instruction", "X", f"{_KEPT}X{_g(6)}[KW]{_g(7)}E"),
     Rule("instruction", "X", f"{_KEPT}X{_g(6)}K{_g(7)}i"),
@@ -192,7 +197,14 @@ RULES = (
     Rule("instruction", "X", f"{_KEPT}X{_g(2)}E{_g(5)}[Kb]"),
     Rule("instruction", "X", "X.?c.?.?K"),
     Rule("instruction", "X", f"K{_g(3)}X{_g(5)}E"),
+    Rule("instruction", "I", "[TsL].{0,4}I.?U.{0,2}k"),
+    Rule("instruction", "6", "[KbWD][^|]{0,5}X6.{0,3}E"),
+    Rule("instruction", "O", "O.{0,3}[AS].{0,3}R[^|]{0,5}U"),
+    Rule("instruction", "V", "Y.{0,2}I.?V"),
     # Be somebody without bounds.
+    Rule("instruction", "n", "n[^|]{0,4}U[^|]{0,8}N.{0,2}[Rz]|U.n[^|]{0,8}N.{0,2}[Rz]"),
+    Rule("instruction", "z", "5.{0,5}N.?z|5.{0,5}U.{0,3}N.?z"),
+    Rule("instruction", "m", "m.{0,4}O[^|]{0,4}R"),
     Rule("instruction", "m", f"m{_g(2)}N.?[Rz]"),
     Rule("instruction", "Z", f"[UJ]{_g(4)}Z"),
     Rule("instruction", "N", f"J{_g(3)}U{_g(4)}N.?[Rz]"),
@@ -210,6 +222,7 @@ RULES = (
     Rule("broadcast", "y", f"(?:^|[|])y{_g(2)}A{_g(2)}[gG]"),
     Rule("broadcast", "y", "(?:^|[|])y.?q?.?g"),
     Rule("broadcast", "e", f"A{_g(2)}[gG]{_g(1)}e{_g(1)}h"),
+    Rule("broadcast", "e", "g.{0,2}eh"),
     Rule("broadcast", "j", "jU.?.?.?g"),
     Rule("broadcast", "h", f"[XTs].?h{_g(2)}[Ao]{_g(1)}[gG]"),
 )
