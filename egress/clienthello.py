@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 MAX_HELLO_BYTES = 1 << 16
 """Hellos with post-quantum key shares have about 2 KB; nobody needs more than this."""
-_HANDSHAKE, _CLIENT_HELLO = 22, 1
+_CHANGE_CIPHER_SPEC, _HANDSHAKE = 20, 22
+_CLIENT_HELLO = 1
 _SERVER_NAME, _HOST_NAME = 0, 0
 _HIDDEN = frozenset((0xFE0D, 0xFFCE, 0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFF02, 0xFF03, 0xFD00))
 """encrypted_client_hello, its drafts, encrypted_server_name, and what only stands inside an encrypted hello."""
@@ -58,6 +59,11 @@ class HelloReader:
         except _Bad as bad:
             return Malformed(str(bad))
 
+    @property
+    def rest(self) -> bytes:
+        """What was fed beyond the record that ended the hello."""
+        return self._records
+
     def _next_record(self) -> bool:
         """Move one whole record's content to the handshake; False when none is whole."""
         head = self._records[:5]
@@ -90,6 +96,48 @@ class HelloReader:
         if len(self._handshake) > 4 + length:
             raise _Bad("something follows the ClientHello in its record")
         return self._handshake[4:]
+
+
+@dataclass(slots=True)
+class AfterHello:
+    """Watches what a client sends after its hello, until the handshake cannot name a host any more.
+
+    A server may ask for a second hello (RFC 8446, section 4.1.4); that one must name the same host, and is held until it does.
+    """
+
+    host: str
+    _held: bytes = b""
+    _over: bool = False
+
+    def feed(self, data: bytes) -> bytes | Malformed:
+        """The bytes that may go on now."""
+        if self._over:
+            return data
+        self._held += data
+        passed = b""
+        while self._held:
+            kind = self._held[0]
+            whole = 5 + int.from_bytes(self._held[3:5])
+            if kind == _CHANGE_CIPHER_SPEC:
+                if len(self._held) < max(5, whole):
+                    return passed
+                passed, self._held = passed + self._held[:whole], self._held[whole:]
+                continue
+            if kind == _HANDSHAKE:
+                if len(self._held) < 6:
+                    return passed
+                if self._held[5] == _CLIENT_HELLO:
+                    match HelloReader().feed(self._held):
+                        case NeedMore():
+                            return passed
+                        case Malformed() as malformed:
+                            return malformed
+                        case ClientHello() as hello:
+                            if (why := refusal(hello, self.host)) is not None:
+                                return Malformed(why)
+            self._over = True
+            passed, self._held = passed + self._held, b""
+        return passed
 
 
 class _Cursor:

@@ -17,7 +17,7 @@ from amem.errors import ConfigError, UnavailableError
 from amem.model.call import Billing, Dialect
 from amem.model.label import Label
 from amem.settings.credentials import Credentials, Secret
-from amem.settings.grants import Grants
+from amem.settings.grants import DestinationGrant, Grants
 
 
 class Auth(StrEnum):
@@ -51,6 +51,8 @@ class Route:
     inward: bool = False
     """The base is on this machine or its network because grants.toml says so; else an inward address is refused."""
     cut: str = ""
+    most_at_once: int | None = None
+    """How many calls of a harness may be under way there (B11); None is no limit."""
 
     def url(self, path: str, query: str) -> str:
         """The URL of a call: the base, then the path, `/v1` not twice."""
@@ -90,10 +92,7 @@ def table(destination: str, auth: Auth, grants: Grants, credentials: Credentials
     unknown = [name for name in grant.require if name not in row.obligations]
     if unknown:
         raise ConfigError(f"grants.toml: destinations.{destination}.require.{unknown[0]}: not an obligation {destination} can be asked for")
-    return {
-        dialect: _route(row, wire, auth, _base_of(wire, base, own=told is None), inward, grant.ceiling, grant.require)
-        for dialect, wire in row.wires.items()
-    }
+    return {dialect: _route(row, wire, auth, _base_of(wire, base, own=told is None), inward, grant) for dialect, wire in row.wires.items()}
 
 
 def credential(destination: str, auth: Auth, credentials: Credentials, virtual_key: Secret | None = None) -> Secret | None:
@@ -164,12 +163,10 @@ def _base_of(wire: Wire, base: str, *, own: bool) -> tuple[str, str]:
     return (wire.base_url or base).rstrip("/"), wire.cut
 
 
-def _route(
-    row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inward: bool, ceiling: Label, require: Mapping[str, str]
-) -> Route:
+def _route(row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inward: bool, grant: DestinationGrant) -> Route:
     return Route(
-        destination=row.name, base_url=base[0], cut=base[1], ceiling=ceiling, billing=auth.billing, auth=auth, header=wire.header,
-        shaping=wire.shaping, require=dict(require), inward=inward,
+        destination=row.name, base_url=base[0], cut=base[1], ceiling=grant.ceiling, billing=auth.billing, auth=auth, header=wire.header,
+        shaping=wire.shaping, require=dict(grant.require), inward=inward, most_at_once=grant.concurrency.get("harness"),
     )  # fmt: skip
 
 

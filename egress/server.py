@@ -20,6 +20,7 @@ from amem.egress.attempt import GONE, Attempt
 from amem.egress.contexts import Context
 from amem.egress.flow import Headers, Kind, Malformed, Target
 from amem.egress.gate import Gate, Refusal, Room
+from amem.egress.lanes import Lanes
 from amem.egress.listener import TUNNELS
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
@@ -67,6 +68,7 @@ class _Egress:
         self._access = access
         self._meter = meter
         self._gate = Gate(access, meter)
+        self._lanes = Lanes()
         self._upstream: Upstream | None = None
         self._key = access.credential.reveal().encode() if access.credential is not None else None
 
@@ -120,6 +122,10 @@ class _Egress:
             return _answer(replies.error(dialect, 400, "malformed", call.why))
         attempt = Attempt(ids.draw("call"), stamp(self._access.clock()), asyncio.get_running_loop().time(), call, route)
         try:
+            busy = await self._lanes.enter(attempt.id, call, route)
+            if busy is not None:
+                attempt.refused, attempt.status = "busy", 429
+                return _answer(replies.busy(dialect, busy.sentence, busy.retry_after_s))
             room = await self._gate.room(attempt.id, call, route)
             # Nothing is awaited between the decision and the send: the label it was made with is the label of that moment.
             refusal = room if isinstance(room, Refusal) else self._gate.refusal(call, route)
@@ -146,6 +152,7 @@ class _Egress:
             attempt.status = attempt.status or GONE
             raise
         finally:
+            self._lanes.leave(attempt.id)
             if attempt.counted:
                 self._meter.record(attempt.row(self._access, asyncio.get_running_loop().time()))
                 if self._access.reservations is not None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from amem.egress.access import Access
 from amem.egress.addresses import is_inward
-from amem.egress.clienthello import ClientHello, HelloReader, Malformed, NeedMore, refusal
+from amem.egress.clienthello import AfterHello, ClientHello, HelloReader, Malformed, NeedMore, refusal
 from amem.egress.gate import Gate, Refusal, denied
 from amem.egress.meter import CallRow, Meter
 from amem.egress.routes import Way
@@ -133,20 +133,20 @@ class Tunnels:
 
     async def _serve(self, opened: _Open, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        first = await self._hello(opened, reader)
+        first, after = await self._hello(opened, reader)
         async with asyncio.timeout(DIAL_TIMEOUT_S):
             far_reader, far_writer = await self._dial(opened.host, PORT)
         try:
             far_writer.write(first)
             opened.up_bytes += len(first)
-            await self._relay(opened, (reader, writer), (far_reader, far_writer))
+            await self._relay(opened, after, (reader, writer), (far_reader, far_writer))
         finally:
             far_writer.close()
             with contextlib.suppress(OSError):
                 await far_writer.wait_closed()
 
-    async def _hello(self, opened: _Open, reader: asyncio.StreamReader) -> bytes:
-        """Everything the client sent up to its whole hello, which names this host and no other."""
+    async def _hello(self, opened: _Open, reader: asyncio.StreamReader) -> tuple[bytes, AfterHello]:
+        """The bytes of the client's whole hello, which names this host and no other, and the watch over what follows."""
         hello, sent = HelloReader(), b""
         async with asyncio.timeout(HELLO_TIMEOUT_S):
             while True:
@@ -165,17 +165,27 @@ class Tunnels:
                             facts: dict[str, object] = {"code": "tunnel_other_name", "host": opened.host, "hidden": whole.hidden}
                             self._note(facts | ({"named": whole.server_name} if whole.server_name else {}))
                             raise TunnelError(403, "tunnel_other_name", why_not)
-                        return sent
+                        after = AfterHello(opened.host)
+                        return sent[: len(sent) - len(hello.rest)] + self._passed(opened, after, hello.rest), after
+
+    def _passed(self, opened: _Open, after: AfterHello, piece: bytes) -> bytes:
+        match after.feed(piece):
+            case Malformed(why):
+                self._note({"code": "tunnel_other_name", "host": opened.host})
+                raise TunnelError(403, "tunnel_other_name", why)
+            case passed:
+                return passed
 
     # ---- while it is open --------------------------------------------------------------
 
-    async def _relay(self, opened: _Open, near: Streams, far: Streams) -> None:
+    async def _relay(self, opened: _Open, after: AfterHello, near: Streams, far: Streams) -> None:
         """Both directions until one side ends, or nothing moves for the idle limit."""
         idle = asyncio.timeout(self._access.idle_s)
 
         async def up() -> None:
             while piece := await near[0].read(_PIECE_BYTES):
                 self._still(opened)
+                piece = self._passed(opened, after, piece)
                 opened.up_bytes += len(piece)
                 await _write(far[1], piece)
                 touch()

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.egress import clienthello
-from amem.egress.clienthello import ClientHello, HelloReader, Malformed, NeedMore
+from amem.egress.clienthello import AfterHello, ClientHello, HelloReader, Malformed, NeedMore
 from tests.egress import hellos
 
 HOST = "api.example.com"
@@ -121,3 +121,40 @@ def test_no_changed_byte_makes_it_name_another_host_by_accident(at: int, flip: i
 )
 def test_only_the_hosts_own_name_in_the_open_may_go_on(hello: ClientHello, allowed: bool) -> None:
     assert (clienthello.refusal(hello, HOST) is None) == allowed
+
+
+CCS = b"\x14\x03\x03\x00\x01\x01"
+DATA = b"\x17\x03\x03\x00\x02hi"
+
+
+def through(*pieces: bytes) -> bytes | Malformed:
+    after, passed = AfterHello(HOST), b""
+    for piece in pieces:
+        found = after.feed(piece)
+        if isinstance(found, Malformed):
+            return found
+        passed += found
+    return passed
+
+
+@pytest.mark.parametrize(
+    "stream", [DATA, CCS + DATA, CCS + HELLO + DATA, HELLO + CCS + DATA, b"\x16\x03\x03\x00\x04\x10\x00\x00\x00" + CCS, b"\x15\x03\x03x"]
+)
+def test_what_follows_a_hello_passes_at_every_split(stream: bytes) -> None:
+    for at in range(len(stream)):
+        assert through(stream[:at], stream[at:]) == stream
+    assert through(*(stream[i : i + 1] for i in range(len(stream)))) == stream
+
+
+@pytest.mark.parametrize(
+    "second", [hellos.real("evil.example"), hellos.real(None), hellos.records(hellos.message(hellos.real("evil.example")), [1, 7])]
+)
+def test_a_second_hello_that_names_another_host_is_held_and_refused(second: bytes) -> None:
+    for first in (b"", CCS):
+        after = AfterHello(HOST)
+        assert after.feed(first) == first
+        for at in range(6, len(second) - 1, 50):
+            watch = AfterHello(HOST)
+            watch.feed(first)
+            assert watch.feed(second[:at]) == b""
+            assert isinstance(watch.feed(second[at:]), Malformed)
