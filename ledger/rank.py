@@ -6,6 +6,8 @@ everything is reckoned anew from the filed priority, so that rescoring twice mov
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from amem.ledger.task import HUMAN, Status, Task
 
@@ -122,35 +124,28 @@ def _lift_curation(
 
 
 def _ordered(tasks: Sequence[Task]) -> Iterable[tuple[Task, list[tuple[str, bool]]]]:
-    """Each task after all that lift it, with the (id, is a dependency) that it lifts: dependencies, and its children.
+    """Each task after all that lift it, with the (id, is a dependency) that it lifts: its dependencies, and its children.
 
-    Dependencies make no circle. A child that its own parent waits on could make one with the parent's lift: such an edge back is left out.
+    Dependencies make no circle among themselves. Where a parent waits on its own child, or the like, the parent's lift gives way.
     """
     by_id = {task.id: task for task in tasks}
-    edges: dict[str, list[tuple[str, bool]]] = {
-        task.id: [(need, True) for need in task.depends_on if need in by_id] for task in tasks
-    }
+    lifts = {task.id: {need: True for need in task.depends_on if need in by_id} for task in tasks}
     for task in tasks:
-        if task.parent in edges:
-            edges[task.parent].append((task.id, False))
-    order: list[str] = []
-    state: dict[str, int] = {}  # 1 while on the stack, 2 when done
-    for first in edges:
-        if first in state:
-            continue
-        state[first] = 1
-        stack = [(first, iter(list(edges[first])))]
-        while stack:
-            here, rest = stack[-1]
-            for edge in rest:
-                if state.get(edge[0]) == 1:
-                    edges[here].remove(edge)
-                elif edge[0] not in state:
-                    state[edge[0]] = 1
-                    stack.append((edge[0], iter(list(edges[edge[0]]))))
+        if task.parent in lifts:
+            lifts[task.parent].setdefault(task.id, False)
+    lifted_by: dict[str, dict[str, None]] = {name: {} for name in by_id}
+    for name, edges in lifts.items():
+        for other in edges:
+            lifted_by[other][name] = None
+    while True:
+        try:
+            order = list(TopologicalSorter(lifted_by).static_order())
+            break
+        except CycleError as error:
+            for name, other in pairwise(error.args[1]):
+                if lifts[name].get(other) is False:
+                    del lifts[name][other], lifted_by[other][name]
                     break
             else:
-                stack.pop()
-                state[here] = 2
-                order.append(here)
-    return [(by_id[one], edges[one]) for one in reversed(order)]
+                raise AssertionError("tasks wait on each other in a circle") from error
+    return [(by_id[name], list(lifts[name].items())) for name in order]

@@ -158,20 +158,24 @@ def test_commit_whose_answer_was_lost_is_not_done_twice(pg: servers.Server, pg_d
     if not pg.own:
         pytest.skip("MEMORY_PG_URL names a server that no Unix socket of ours leads to")
     parts = conninfo_to_dict(pg_dsn)
-    with TemporaryDirectory(prefix="px-") as folder, proxies.before(Path(str(parts["host"])) / ".s.PGSQL.5432", Path(folder)) as proxy:
-        with opened(make_conninfo(pg_dsn, host=folder)) as ledger:
-            filed(ledger, "first")
-            proxy.cut_after_commit = 1
-            second = filed(ledger, "second")
-            assert proxy.cut == 1
-            assert [task.id for task in ledger.list(listing()).tasks][1:] == [second.id]
-            ledger.admit([second.id], by=ME)
-            held = claimed(ledger)
-            proxy.cut_after_commit = 1
-            done = ledger.handoff_left(held.id, by=BOT, handoff=HANDOFF, fence=1)
-            assert not isinstance(done, Refused)
-            assert proxy.cut == 2
-            assert [event.kind for event in ledger.events(held.id)].count("handoff_left") == 1
+    upstream = Path(str(parts["host"])) / ".s.PGSQL.5432"
+    with (
+        TemporaryDirectory(prefix="px-") as folder,
+        proxies.before(upstream, Path(folder)) as proxy,
+        opened(make_conninfo(pg_dsn, host=folder)) as ledger,
+    ):
+        filed(ledger, "first")
+        proxy.cut_after_commit = 1
+        second = filed(ledger, "second")
+        assert proxy.cut == 1
+        assert [task.id for task in ledger.list(listing()).tasks][1:] == [second.id]
+        ledger.admit([second.id], by=ME)
+        held = claimed(ledger)
+        proxy.cut_after_commit = 1
+        done = ledger.handoff_left(held.id, by=BOT, handoff=HANDOFF, fence=1)
+        assert not isinstance(done, Refused)
+        assert proxy.cut == 2
+        assert [event.kind for event in ledger.events(held.id)].count("handoff_left") == 1
 
 
 def test_server_that_is_away_is_said_within_bounds(tmp_path: Path) -> None:
