@@ -32,7 +32,10 @@ SMALL = json.dumps({
     "id": "msg_1", "type": "message", "role": "assistant", "model": "small", "content": [{"type": "text", "text": "Four."}],
     "stop_reason": "end_turn", "usage": {"input_tokens": 12, "output_tokens": 2},
 }).encode()  # fmt: skip
-START = b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":12,"output_tokens":1}}}\n\n'
+START = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","model":"m",'
+    b'"usage":{"input_tokens":12,"output_tokens":1}}}\n\n'
+)
 END = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":{},"usage":{"output_tokens":20}}\n\n'
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n'

@@ -86,8 +86,8 @@ def _cut(fixture: Fixture, folder: Path) -> tuple[int, int]:
 
 def _speed_ms() -> float:
     event = (
-        b'data: {"id":"c-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":"w"},'
-        b'"finish_reason":null}],"usage":null}\n\n'
+        b'data: {"id":"c-1","object":"chat.completion.chunk","created":1700000000,"model":"m",'
+        b'"choices":[{"index":0,"delta":{"content":"w"},"finish_reason":null}],"usage":null}\n\n'
     )
     blob = event * ((20 << 20) // len(event))
     pieces = [blob[at : at + 65536] for at in range(0, len(blob), 65536)]
