@@ -54,6 +54,7 @@ _MOVE_TO_EMPTY = 0x40
 RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 1, 2, 4, 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
 def call(number: int, *arguments: object, name: str | None = None) -> int:
@@ -79,8 +80,7 @@ def unmount(target: str, flags: int) -> None:
 
 def prctl(option: int, *arguments: int) -> int:
     """prctl(2) with the unused arguments zero. Raises OSError."""
-    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
-    result: int = _libc.prctl(ctypes.c_int(option), *padded)
+    result: int = _libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4])
     if result < 0:
         _fail(f"prctl {option}")
     return result

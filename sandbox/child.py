@@ -39,6 +39,14 @@ class Stage:
             self.life = -1
             self._reap()
 
+    def leave(self) -> None:
+        """Let a stage go whose sandbox has ended: it ends by itself, and is collected here or when the next one is forked."""
+        if self.life >= 0:
+            self.link.close()
+            os.close(self.life)
+            self.life = -1
+            _left.append(self.pid)
+
     def _reap(self) -> None:
         """Collect the stage; give up after a while, should a mount of its plan hang in the kernel."""
         import select
@@ -51,8 +59,20 @@ class Stage:
             os.close(pidfd)
 
 
+_left: list[int] = []
+"""Stages that were left to end by themselves."""
+
+
+def collect() -> None:
+    """Reap the stages that have ended since they were left."""
+    for pid in list(_left):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            _left.remove(pid)
+
+
 def fork_stage(before: Callable[[], None] | None = None) -> Stage:
     """Fork the stage. `before` runs in the stage ahead of its imports; tests use it to shape the stage."""
+    collect()
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     life_read, life_write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()

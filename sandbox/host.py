@@ -9,8 +9,9 @@ import stat
 
 from amem.errors import SandboxError
 from amem.sandbox import privileges, stage
+from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
-from amem.sandbox.plan import DEVICES, MADE_ETC, OUTSIDE_ID, READ_ONLY, HostFacts
+from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
 from amem.sandbox.spec import SandboxSpec, is_below
 from amem.sandbox.worktree import look
 
@@ -21,11 +22,9 @@ _ETC = frozenset(
     {
         "alternatives",
         "ca-certificates",
-        "ca-certificates.conf",
         "crypto-policies",
         "debian_version",
         "fonts",
-        "gai.conf",
         "inputrc",
         "ld.so.cache",
         "ld.so.conf",
@@ -33,22 +32,14 @@ _ETC = frozenset(
         "locale.alias",
         "locale.conf",
         "localtime",
-        "login.defs",
-        "magic",
-        "magic.mime",
-        "manpath.config",
         "mime.types",
-        "nanorc",
         "os-release",
         "perl",
         "protocols",
         "redhat-release",
-        "rpc",
         "services",
         "terminfo",
         "timezone",
-        "vim",
-        "xattr.conf",
         "zoneinfo",
     }
 )

@@ -42,7 +42,11 @@ class Context:
         """Detached trees by name, until they are put."""
         self.namespaces: dict[tuple[int, int], int] = {}
         """User namespaces for idmapped mounts, by owner and group on disk."""
+        self.null = -1
+        """The new root's /dev/null, once something was covered with it."""
         self.warnings: list[str] = []
+        self.passing: list[int] = []
+        """Descriptors for the launcher, which go out with the next message: the listener, then the output pipes of a headless run."""
 
 
 def send(link: _socket.socket, message: tuple[object, ...], fds: list[int] | None = None) -> None:
@@ -93,9 +97,9 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
         harness = _spawn_headless(program, argv, environment, context) if headless else _spawn_in_front(program, argv, environment)
     except OSError as error:
         code = 127 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 126
-        send(context.link, ("exit", code, error.errno or 0))
+        _hand_over(context, ("exit", code, error.errno or 0))
         return code
-    send(context.link, ("running", *context.warnings))
+    _hand_over(context, ("running", *context.warnings))
     poll = select.poll()
     poll.register(wake_read, select.POLLIN)
     poll.register(context.link.fileno(), select.POLLIN)
@@ -112,6 +116,14 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
                 return 137  # the launcher is gone: so is everything here, when this process ends
             for order in orders:
                 _obey(order, harness)
+
+
+def _hand_over(context: Context, message: tuple[object, ...]) -> None:
+    """One message with every descriptor, not one for each: the launcher is woken once."""
+    send(context.link, message, context.passing)
+    for fd in context.passing:
+        os.close(fd)
+    context.passing.clear()
 
 
 def _reap(context: Context, harness: int) -> int | None:
@@ -164,11 +176,11 @@ def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], co
     """A new session, /dev/null as input, pipes as output: a redirected file would be open to the harness through /proc/self/fd."""
     out_read, out_write = os.pipe2(os.O_CLOEXEC)
     err_read, err_write = os.pipe2(os.O_CLOEXEC)
-    send(context.link, ("output",), [out_read, err_read])
+    context.passing += [out_read, err_read]
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     moves = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, out_write, 1), (os.POSIX_SPAWN_DUP2, err_write, 2)]
     pid = os.posix_spawn(program, argv, env, file_actions=moves, setsid=True, setsigmask=(), setsigdef=range(1, 65))
-    for fd in (out_read, out_write, err_read, err_write, null):
+    for fd in (out_write, err_write, null):
         os.close(fd)
     return pid
 
@@ -230,9 +242,7 @@ def _orphan(context: Context) -> None:
 
 
 def _listen(context: Context, port: int) -> None:
-    fd = network.listen(port)
-    send(context.link, ("listener",), [fd])
-    os.close(fd)
+    context.passing.append(network.listen(port))
 
 
 def _take(context: Context, key: str, source: str, attributes: int) -> None:
@@ -272,9 +282,9 @@ def _warn(context: Context, text: str) -> None:
 
 
 def _cover(context: Context, path: str) -> None:
-    null = os.open("./dev/null", os.O_PATH | os.O_CLOEXEC)
-    mounts.cover(null, path)
-    os.close(null)
+    if context.null < 0:
+        context.null = os.open("./dev/null", os.O_PATH | os.O_CLOEXEC)
+    mounts.cover(context.null, path)
 
 
 def _write(context: Context, path: str, content: bytes, under: str = ".") -> None:
@@ -284,8 +294,11 @@ def _write(context: Context, path: str, content: bytes, under: str = ".") -> Non
 
 
 def _link(context: Context, path: str, target: str) -> None:
-    mounts.directory(os.path.dirname(path))
-    os.symlink(target, "." + path)
+    try:
+        os.symlink(target, "." + path)
+    except FileNotFoundError:
+        mounts.directory(os.path.dirname(path))
+        os.symlink(target, "." + path)
 
 
 def _limits(context: Context, *pairs: tuple[str, int]) -> None:

@@ -83,26 +83,25 @@ def put_beneath(fd: int, path: str, make: bool) -> None:
     No link is followed: an absolute one would be looked up on the host. Without `make` the mount point must exist, so that no ghost
     file is left in the work tree. Raises OSError (ELOOP for a link).
     """
-    root = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        target = calls.open_beneath(root, path.lstrip("/"), os.O_PATH)
+        target = calls.open_beneath(calls.AT_FDCWD, path.lstrip("/"), os.O_PATH)
     except FileNotFoundError:
         if not make:
             raise
-        target = _make_beneath(root, path.lstrip("/"), stat.S_ISDIR(os.fstat(fd).st_mode))
+        target = _make_beneath(path.lstrip("/"), stat.S_ISDIR(os.fstat(fd).st_mode))
     try:
         calls.move_mount_fd(fd, target, path)
     finally:
-        for each in (target, root, fd):
-            os.close(each)
+        os.close(target)
+        os.close(fd)
 
 
-def _make_beneath(root: int, path: str, is_directory: bool) -> int:
+def _make_beneath(path: str, is_directory: bool) -> int:
     above, _, name = path.rpartition("/")
     try:
-        folder = calls.open_beneath(root, above or ".", os.O_PATH | os.O_DIRECTORY)
+        folder = calls.open_beneath(calls.AT_FDCWD, above or ".", os.O_PATH | os.O_DIRECTORY)
     except FileNotFoundError:
-        folder = _make_beneath(root, above, True)
+        folder = _make_beneath(above, True)
     try:
         if is_directory:
             os.mkdir(name, 0o755, dir_fd=folder)
@@ -139,13 +138,10 @@ def hold(tree: str, name: str, attributes: int) -> str | None:
 
 def cover(null: int, path: str) -> None:
     """Hide a path of the new root behind /dev/null (a file) or an empty read-only tmpfs (a folder). Absent: nothing to hide."""
-    root = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        target = calls.open_beneath(root, path.lstrip("/"), os.O_PATH)
+        target = calls.open_beneath(calls.AT_FDCWD, path.lstrip("/"), os.O_PATH)
     except FileNotFoundError:
         return
-    finally:
-        os.close(root)
     here = f"/proc/self/fd/{target}"
     if stat.S_ISDIR(os.fstat(target).st_mode):
         calls.mount(

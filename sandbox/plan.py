@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
+from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.spec import MIB, Bind, SandboxSpec, is_below, problems
 
 # Mount attributes (linux/mount.h), as in `calls`.
@@ -16,9 +17,6 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 READ_ONLY = _RDONLY | _NOSUID | _NODEV
 READ_WRITE = _NOSUID | _NODEV
 _DEVICE = _NOSUID | _NOEXEC
-
-OUTSIDE_ID = 2_000_000_000
-"""The host id of everything in a sandbox started by root: past the ranges of shadow (to 600100000) and systemd (to 1879048191)."""
 
 ROOT_UNMAPPED = "started by root on a file system without idmapped mounts: outside, this session is root without powers (weaker)"
 

@@ -84,8 +84,9 @@ def join_new_keyring() -> None:
 
 def scrub_arguments() -> None:
     """Zero argv and environ of this process: /proc/PID/cmdline is readable whatever PR_SET_DUMPABLE says (measured on 6.18)."""
-    with open("/proc/self/stat", "rb") as stat:
-        fields = stat.read().rpartition(b")")[2].split()
+    stat = os.open("/proc/self/stat", os.O_RDONLY | os.O_CLOEXEC)
+    fields = os.read(stat, 4096).rpartition(b")")[2].split()
+    os.close(stat)
     arguments, arguments_end, environment, environment_end = (int(text) for text in fields[45:49])
     for start, end in ((arguments, arguments_end), (environment, environment_end)):
         if 0 < start < end:

@@ -78,6 +78,8 @@ class Running:
         self._linked = True
         self._stopped_by = 0
         self._waiting = False
+        self._over = False
+        """PID 1 is gone, and with it everything inside."""
         self._lock = threading.Lock()  # guards the descriptors against a kill from another thread
 
     # Messages of PID 1
@@ -119,20 +121,25 @@ class Running:
         match message:
             case ["pid", pid]:
                 self.pid, self._pidfd = int(pid), fds.pop(0)
-            case ["listener"]:
-                self.listener_fd = fds.pop(0)
-            case ["output"]:
-                self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
             case ["running", *warnings]:
                 self._started, self.warnings = True, tuple(warnings)
+                self._accept(fds)
             case ["stopped", number]:
                 self._stopped_by = int(number)
             case ["exit", code, number]:
                 self.exit_code, self.exec_errno = int(code), int(number)
+                self._accept(fds)
             case ["failed", verb, number, why, name]:
                 raise causes.error(verb, int(number), why, name)
             case _:
                 raise SandboxError("link", f"an unknown message: {message[0]}")
+
+    def _accept(self, fds: list[int]) -> None:
+        """The listener, then the output pipes of a headless run; none the second time."""
+        if fds:
+            self.listener_fd = fds.pop(0)
+        if len(fds) >= 2:
+            self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
 
     # Orders
 
@@ -160,7 +167,7 @@ class Running:
                 self.exit_code = 137
             self._link.close()
             self._linked = False
-            self._stage.close()
+            (self._stage.leave if self._over else self._stage.close)()
             for fd in (self._pidfd, self.stdout_fd, self.stderr_fd):
                 if fd is not None and fd >= 0:
                     os.close(fd)
@@ -249,6 +256,7 @@ class Running:
     def _drain(self, on_output: Callable[[int, bytes], None] | None) -> None:
         """PID 1 ends with the harness and the kernel ends the rest with PID 1; what they wrote is still in the pipes."""
         select.select([self._pidfd], [], [])
+        self._over = True
         for fd, stream in self._pipes(on_output).items():
             while _pass(fd, stream, on_output):
                 pass

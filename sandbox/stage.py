@@ -11,6 +11,7 @@ import os
 import select
 
 from amem.sandbox import calls, init, mounts
+from amem.sandbox.ids import OUTSIDE_ID
 
 ON_HOST = ("idmap", "clone")
 """The verbs of a plan that the stage itself carries out, before there is a sandbox."""
@@ -21,11 +22,22 @@ Steps = tuple[tuple[str, tuple[object, ...]], ...]
 def main(link: _socket.socket, life: int) -> None:
     """Wait for one message, make one sandbox, stay until it or the launcher ends. Never returns."""
     _stand_aside()
+    context = init.Context(link)
+    _make_ready(context)
     message = _receive(link)
     if message is None:
         os._exit(0)
     steps, run, headless = message
-    os._exit(_build(link, life, steps, run, headless))
+    os._exit(_build(context, life, steps, run, headless))
+
+
+def _make_ready(context: init.Context) -> None:
+    """What root will need most likely, made while the launcher still plans. A failure shows when it is needed."""
+    if os.geteuid() == 0:
+        try:  # noqa: SIM105 (contextlib is not loaded here)
+            context.namespaces[0, 0] = _idmap_namespace(0, 0, OUTSIDE_ID)
+        except OSError:
+            pass
 
 
 def _stand_aside() -> None:
@@ -54,9 +66,8 @@ def _exactly(link: _socket.socket, count: int) -> bytes:
     return bytes(parts)
 
 
-def _build(link: _socket.socket, life: int, steps: Steps, run: tuple[object, ...], headless: bool) -> int:
-    context = init.Context(link)
-    verb = ""
+def _build(context: init.Context, life: int, steps: Steps, run: tuple[object, ...], headless: bool) -> int:
+    link, verb = context.link, ""
     try:
         at = [verb for verb, _ in steps].index("clone")
         verb = "idmap"

@@ -5,9 +5,7 @@ it is a small regular one, and no program is ever run in the tree. What the plan
 must be able to write it, is hashed before and after a session instead: `watch` and `changed`.
 """
 
-import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -105,10 +103,11 @@ def changed(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]
 
 def _from_file(workdir: str, path: str) -> Tree:
     text = _read(path)
-    match = re.fullmatch(r"gitdir: ([^\n\0]+)\n?", text or "")
-    if match is None:
+    line = (text or "").removesuffix("\n")
+    target = line.removeprefix("gitdir: ")
+    if target in ("", line) or "\n" in line or "\0" in line:
         return Tree("file", warning=f"{path} is not a file git would write; git is not set up inside")
-    gitdir = os.path.realpath(os.path.join(workdir, match[1]))
+    gitdir = os.path.realpath(os.path.join(workdir, target))
     root = os.path.realpath(workdir)
     if is_below(gitdir, root):
         name = os.path.relpath(gitdir, root)
@@ -177,13 +176,13 @@ def _setting(config: str, name: str) -> str | None:
     """The last value of core.<name> in a git configuration; enough of the syntax for what git itself writes."""
     section, value = "", None
     for line in config.splitlines():
-        head = re.match(r"\s*\[\s*([^\]\"]*)", line)
-        if head:
-            section = head[1].strip().lower()
+        line = line.strip()
+        if line.startswith("["):
+            section = line.strip("[]").strip().lower()
             continue
-        match = re.match(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$", line)
-        if match and section == "core" and match[1].lower() == name:
-            value = match[2].strip('"')
+        key, equals, text = line.partition("=")
+        if equals and section == "core" and key.strip().lower() == name:
+            value = text.strip().strip('"')
     return value
 
 
@@ -241,5 +240,7 @@ def _digest(path: str, budget: list[int]) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return f"unreadable:{mode:o}"
+    import hashlib  # ten milliseconds that a launch without `watch` need not pay
+
     with os.fdopen(fd, "rb") as content:
         return f"sha256:{mode:o}:" + hashlib.file_digest(content, "sha256").hexdigest()

@@ -8,7 +8,8 @@ import pytest
 
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
-from amem.sandbox.plan import LAYERS, OUTSIDE_ID, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, plan
+from amem.sandbox.ids import OUTSIDE_ID
+from amem.sandbox.plan import LAYERS, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, plan
 from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec
 
 SPEC = SandboxSpec(

@@ -1,0 +1,201 @@
+"""P1: what a sandbox costs before the program in it does anything.
+
+    python -m tests.bench.bench_launch [--rounds 30] [--whole]
+
+"step" is from handing a waiting stage its plan to everything being gone again, around /bin/true: what a launch adds, since the stage was
+forked as the launcher's first act. "cold" is a new interpreter that forks, plans and runs the same. bwrap gets equal features: the same
+system folders, /etc entries, own /proc and /dev, tmpfs, a home and a work tree, no capabilities, a clean environment and our own filter;
+it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures are medians,
+a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. `--whole` adds `amem launch` itself,
+beside srt. bwrap and srt are looked for on PATH and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from amem.sandbox import host, seccomp
+from amem.sandbox.child import Stage, fork_stage
+from amem.sandbox.plan import plan
+from amem.sandbox.spec import SandboxSpec, base_env
+from tests.bench.rows import Row, table
+
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8", "TERM": "xterm"}
+TREE_FILES = 20_000
+COLD = """
+import sys; sys.path.insert(0, sys.argv[1])
+from amem.sandbox.child import fork_stage
+stage = fork_stage()
+from amem.sandbox import host, spec
+from amem.sandbox.plan import plan
+work, home = sys.argv[2:4]
+env = tuple(spec.base_env({}, "/home/agent", "agent").items())
+asked = spec.SandboxSpec(argv=("/bin/true",), env=env, workdir=work, cwd=work, home=home, port=7431)
+code = stage.start(asked, plan(asked, host.facts(asked))).wait()
+import os; os._exit(code)
+"""
+
+
+def spec(base: Path, work: Path) -> SandboxSpec:
+    """A sandbox around /bin/true."""
+    env = tuple(base_env({}, "/home/agent", "agent").items())
+    return SandboxSpec(argv=("/bin/true",), env=env, workdir=str(work), cwd=str(work), home=str(base / "home"), port=7431)
+
+
+def step_ms(asked: SandboxSpec) -> float:
+    """One sandbox from a stage that waits."""
+    stage = fork_stage()
+    steps = plan(asked, host.facts(asked))
+    _until_waiting(stage)
+    began = time.perf_counter()
+    running = stage.start(asked, steps)
+    code = running.wait(lambda stream, data: None)
+    wall = time.perf_counter() - began
+    os.close(running.listener_fd)
+    assert code == 0
+    return wall * 1e3
+
+
+def _until_waiting(stage: Stage) -> None:
+    """The stage has imported what it needs and sleeps in its first read."""
+    still = 0
+    while still < 5:
+        state = Path(f"/proc/{stage.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        still = still + 1 if state == "S" else 0
+        time.sleep(0.001)
+
+
+def command_ms(argv: list[str], fds: dict[int, int] | None = None) -> float:
+    """Spawn to reaped. Raises AssertionError when it fails."""
+    quiet = os.open(os.devnull, os.O_RDWR)
+    actions = [(os.POSIX_SPAWN_DUP2, quiet, fd) for fd in (0, 1, 2)] + [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in (fds or {}).items()]
+    began = time.perf_counter()
+    pid = os.posix_spawn(argv[0], argv, ENV, file_actions=actions)
+    status = os.waitpid(pid, 0)[1]
+    wall = time.perf_counter() - began
+    os.close(quiet)
+    assert status == 0, f"{argv[0]}: status {status}"
+    return wall * 1e3
+
+
+def find(name: str) -> str | None:
+    """A peer on PATH, or below `$AMEM_BENCH_PEERS`."""
+    peers = os.environ.get("AMEM_BENCH_PEERS", "")
+    return shutil.which(name) or shutil.which(name, path=f"{peers}/usr/bin:{peers}/node_modules/.bin:{peers}")
+
+
+def bwrap(program: str, asked: SandboxSpec) -> list[str]:
+    """A command line with what our plan shows."""
+    facts = host.facts(asked)
+    argv = [program, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "amem", "--cap-drop", "ALL", "--clearenv"]
+    for path, link in facts.root_links:
+        argv += ["--symlink", link, path] if link else ["--ro-bind", path, path]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp"]
+    for name, link in facts.etc:
+        argv += ["--symlink", link, f"/etc/{name}"] if link else ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
+    argv += ["--bind", asked.home, asked.home_inside, "--bind", asked.workdir, asked.workdir, "--chdir", asked.cwd]
+    for name, value in asked.env:
+        argv += ["--setenv", name, value]
+    return [*argv, "--remount-ro", "/", "--seccomp", "9", "--", "/bin/true"]
+
+
+def whole(base: Path) -> list[str] | None:
+    """The command line of a whole launch in a fresh root."""
+    root = base / "root"
+    amem = [sys.executable, "-m", "amem", "--root", str(root)]
+    if subprocess.run([*amem, "init"], capture_output=True, cwd=base).returncode != 0:
+        return None
+    return [*amem, "launch", "--harness", "command", "--workdir", str(base / "work"), "--", "true"]
+
+
+def run(rounds: int = 30, whole_launch: bool = False) -> list[Row]:
+    """Measure; one row per figure of P1."""
+    with ExitStack() as stack:
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="amem-bench-")))
+        for name in ("work", "home", "tree"):
+            (base / name).mkdir()
+        for number in range(TREE_FILES):
+            if number % 200 == 0:
+                folder = base / "tree" / str(number)
+                folder.mkdir()
+            (folder / str(number)).touch()
+        asked = spec(base, base / "work")
+        large = spec(base, base / "tree")
+        ways: dict[str, Callable[[], float]] = {
+            "step": lambda: step_ms(asked),
+            "step, large tree": lambda: step_ms(large),
+            "cold": lambda: command_ms([sys.executable, "-I", "-S", "-c", COLD, _package(), asked.workdir, asked.home]),
+        }
+        if program := find("bwrap"):
+            end = os.memfd_create("filter")
+            os.write(end, seccomp.program(os.uname().machine))
+
+            bwrap_line = bwrap(program, asked)
+
+            def bwrap_ms() -> float:
+                os.lseek(end, 0, os.SEEK_SET)
+                return command_ms(bwrap_line, {9: end})
+
+            ways["bwrap"] = bwrap_ms
+        if program := shutil.which("unshare"):
+            ways["unshare"] = lambda line=[program, "-c", "-n", "-m", "-p", "-f", "-u", "-i", "-C", "/bin/true"]: command_ms(line)  # type: ignore[misc]
+        if whole_launch and (line := whole(base)):
+            os.chdir(base)
+            ways["whole"] = lambda: command_ms(line)
+            if program := find("srt"):
+                ways["srt"] = lambda: command_ms([program, "true"])
+        figures: dict[str, list[float]] = {name: [] for name in ways}
+        for turn in range(rounds + 2):
+            for name, measure in ways.items():
+                value = measure()
+                if turn >= 2:
+                    figures[name].append(value)
+        os.chdir("/")
+    return _rows(figures)
+
+
+def _package() -> str:
+    return str(Path(__file__).resolve().parents[2])
+
+
+def _rows(figures: dict[str, list[float]]) -> list[Row]:
+    goals = [
+        ("step", "bwrap", 1.0, "≤ 1 × bwrap"),
+        ("cold", "bwrap", 2.0, "≤ 2 × bwrap"),
+        ("step", "unshare", None, "for scale"),
+        ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
+        ("whole", "srt", 0.5, "≤ 0.5 × srt"),
+    ]
+    rows = []
+    for what, peer, most, goal in goals:
+        if what not in figures:
+            continue
+        ours, theirs = figures[what], figures.get(peer)
+        ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True)) if theirs else None
+        # The row's ratio is the paired one: the peer's figure is given so that ours over it is just that.
+        shown = statistics.median(ours) / ratio if ratio else None
+        rows.append(
+            Row("P1", what, statistics.median(ours), peer, shown, "ms", goal, None if ratio is None or most is None else ratio <= most)
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(description="P1: launch")
+    arguments.add_argument("--rounds", type=int, default=30)
+    arguments.add_argument("--whole", action="store_true")
+    chosen = arguments.parse_args()
+    print(table(run(chosen.rounds, chosen.whole)))
+
+
+if __name__ == "__main__":
+    main()
