@@ -95,7 +95,10 @@ class Running:
 
     def _receive(self) -> None:
         """Read what is there and act on whole messages."""
-        data, ancillary, _, _ = self._link.recvmsg(65536, socket.CMSG_SPACE(16))
+        try:
+            data, ancillary, _, _ = self._link.recvmsg(65536, socket.CMSG_SPACE(16))
+        except ConnectionResetError:  # PID 1 was killed with an order of ours unread
+            data, ancillary = b"", []
         fds = [
             fd
             for level, kind, raw in ancillary
