@@ -1,6 +1,5 @@
 """Watch a session from the moment its harness runs: serve it, stop it when asked, settle it, and decide the exit code."""
 
-import os
 import signal
 import threading
 import time
@@ -57,7 +56,7 @@ def attend(
 
     def failed(error: BaseException) -> None:
         failures.append(error)
-        _end(running)
+        running.kill()
 
     served = Served(running.listener_fd, work.serve, failed)
     running.listener_fd = -1
@@ -132,7 +131,7 @@ def _stoppable(running: "Running", work: "Composition", presence: Presence) -> I
             return
         work.stopped = wanted.why or f"by {wanted.by}"
         running.signal(signal.SIGTERM)
-        timers.append(threading.Timer(wanted.grace_s, _end, (running,)))
+        timers.append(threading.Timer(wanted.grace_s, running.kill))
         timers[-1].daemon = True
         timers[-1].start()
 
@@ -143,11 +142,3 @@ def _stoppable(running: "Running", work: "Composition", presence: Presence) -> I
         signal.signal(STOP_SIGNAL, before)
         for timer in timers:
             timer.cancel()
-
-
-def _end(running: "Running") -> None:
-    """End everything inside, from any thread; `wait` then returns."""
-    try:
-        os.kill(running.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
