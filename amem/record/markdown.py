@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from amem.errors import IntegrityError
 from amem.model import clock
@@ -100,7 +100,7 @@ def own_form(front: str) -> dict[str, Any] | None:
         while at < end:
             colon = front.index(": ", at)
             key = front[at:colon]
-            if key[:1] == '"' or not _PLAIN_KEY.fullmatch(key):
+            if key not in _KNOWN and not _PLAIN_KEY.fullmatch(key):
                 key, stop = _SCAN(front, at)
                 if not isinstance(key, str) or front[stop : stop + 2] != ": ":
                     return None
@@ -201,11 +201,10 @@ def _version(value: Any) -> int:
 
 
 def _word(kind: type[W], values: Mapping[str, Any], key: str) -> W:
-    text = _text(values, key)
-    try:
-        return kind(text)
-    except ValueError:
-        raise Malformed(f"{key}: expected {', '.join(kind)}, found {text[:80]!r}") from None
+    word = _WORDS[kind].get(text := _text(values, key))
+    if word is None:
+        raise Malformed(f"{key}: expected {', '.join(kind)}, found {text[:80]!r}")
+    return cast(W, word)
 
 
 def _one_of(values: Mapping[str, Any], key: str, words: tuple[str, ...]) -> str | None:
@@ -268,6 +267,7 @@ def _json(value: Any) -> str:
     return text if text.isascii() and "\x7f" not in text else _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+_WORDS: dict[type[StrEnum], dict[str, StrEnum]] = {kind: {word.value: word for word in kind} for kind in (EntryType, Label, Tier, Status)}
 _FENCE = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"\n---[ \t]*(?:\r?\n|\Z)")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -45,13 +45,14 @@ class Store:
 
     def __init__(self, root: Root) -> None:
         self.folder = root.record
+        self._prefix = f"{root.record}/"
 
     def put(self, entry: Entry) -> Path:
         """Write a new entry and return its path.
 
         Raises ConflictError when a file of that name is there, Malformed when the entry cannot be written, OSError.
         """
-        path = self._place(entry)
+        path = self.expected(entry)
         data = markdown.format(entry)
         self._folders(path.parent)
         try:
@@ -119,11 +120,22 @@ class Store:
 
     def expected(self, entry: Entry) -> Path:
         """Where the entry belongs, whether or not it is there."""
-        return self._place(entry)
+        return self.folder / self.belongs(entry)
+
+    def belongs(self, entry: Entry) -> str:
+        """Where the entry belongs, below `record/`. Raises Malformed."""
+        # An id, domain or date of another form would leave the folder; the model's forms cannot.
+        if not is_id("entry", entry.id) or entry.domain != domain_of(entry.id):
+            raise Malformed(f"{entry.id[:80]!r} is no entry id of {entry.domain[:80]!r}")
+        year, month = entry.written_at[:4], entry.written_at[5:7]
+        if not (year.isascii() and year.isdigit() and month.isascii() and month.isdigit() and len(month) == 2):
+            raise Malformed(f"written_at: {entry.written_at[:80]!r} is no instant")
+        return f"{entry.domain}/{year}/{month}/{entry.id}.md"
 
     def relative(self, path: Path) -> str:
         """A path as the index keeps it: below `record/`."""
-        return os.path.relpath(path, self.folder)
+        text = str(path)
+        return text[len(self._prefix) :] if text.startswith(self._prefix) else os.path.relpath(path, self.folder)
 
     def walk(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Every `*.md` below the record with its own stat (links are not followed), folders in name order."""
@@ -162,15 +174,6 @@ class Store:
                         yield Path(item.path), item.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue
-
-    def _place(self, entry: Entry) -> Path:
-        # An id, domain or date of another form would leave the folder; the model's forms cannot.
-        if not is_id("entry", entry.id) or entry.domain != domain_of(entry.id):
-            raise Malformed(f"{entry.id[:80]!r} is no entry id of {entry.domain[:80]!r}")
-        year, month = entry.written_at[:4], entry.written_at[5:7]
-        if not (year.isascii() and year.isdigit() and month.isascii() and month.isdigit() and len(month) == 2):
-            raise Malformed(f"written_at: {entry.written_at[:80]!r} is no instant")
-        return self.folder / entry.domain / year / month / f"{entry.id}.md"
 
     def _folders(self, folder: Path) -> None:
         """Make the folders of a path, each on the disk before what goes into it."""

@@ -9,7 +9,7 @@ entry is reported and kept. The label an entry once had is a floor, whatever its
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +23,13 @@ from amem.record.blocks import blocks
 from amem.record.markdown import Malformed
 from amem.record.rows import Problem, Report, Tally
 from amem.record.store import Loaded, Store, is_entry_name
-from amem.record.tables import Put, Tables, inode, place, seal
+from amem.record.tables import Place, Put, Tables, inode, place, seal
 from amem.settings import database
 from amem.settings.root import Root
 
 _RACY_NS = 2_000_000_000
 """A folder changed less than this ago may change again within the same tick of its clock: it is looked at again next time."""
-_BATCH = 2_000
+_BATCH = 500
 _SQL = blocks("index.sql")
 
 
@@ -74,7 +74,7 @@ def locked(root: Root) -> Iterator[None]:
 
 def put(tables: Tables, store: Store, loaded: Loaded, *, lowers: bool = False) -> Put:
     """Put a file's entry, and those whose words change by it. Inside the caller's transaction."""
-    done = tables.put(loaded.entry, place(store.folder, loaded.path, loaded.stat, loaded.digest), lowers=lowers)
+    done = tables.put(loaded.entry, place(store.relative(loaded.path), loaded.stat, loaded.digest), lowers=lowers)
     _again(tables, store, done.again)
     return done
 
@@ -170,9 +170,9 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
             built.execute("pragma synchronous=off")
             new = Tables(built)
             with new.transaction():
-                new.create()
+                new.create(bulk=True)
                 new.floors(floors.items())
-                _fill(new, store, tally)
+                _fill(new, store, floors, tally)
             built.backup(tables.connection)
             built.close()
         finally:
@@ -180,31 +180,40 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
     store.sweep()
     tables.forget()
     repaired = _repair(tables, store)
-    late = refresh(tables, store, root, full=True)
+    late = refresh(tables, store, root)
     report = _report(tables, tally)
     return Report(entries=late.entries, added=tally.added, problems=report.problems, raised=tuple(tally.raised), repaired=repaired)
 
 
-def _fill(tables: Tables, store: Store, tally: Tally) -> None:
+def _fill(tables: Tables, store: Store, floors: Mapping[str, int], tally: Tally) -> None:
     """Put every file."""
+    later: list[Path] = []
+    batch: list[tuple[Entry, Place]] = []
     known: set[str] = set()
+
+    def flush() -> None:
+        tally.raised += tables.fill(batch, floors)
+        tally.added += len(batch)
+        batch.clear()
+
     for path, _ in store.walk():
-        outcome: Loaded | None = None
-        with suppress(Malformed, NotFoundError):
-            outcome = store.load(path)
-        if outcome is not None and outcome.entry.id not in known:
-            known.add(outcome.entry.id)
-            where = place(store.folder, outcome.path, outcome.stat, outcome.digest)
-            done = tables.put(outcome.entry, where, alone=True)
-            tally.added += 1
-            if done.raised:
-                tally.raised.append(outcome.entry.id)
-            if path != (canonical := store.expected(outcome.entry)):
-                tables.report(Problem(store.relative(path), "misplaced", f"{outcome.entry.id} belongs in {store.relative(canonical)}"))
-        else:
-            look(tables, store, path, tally)  # malformed, or the second file of an id: `look` says which of the two counts
-    # Only now does every part of a source have its neighbours.
-    _again(tables, store, [row[0] for row in tables.connection.execute(_SQL["ordered"]).fetchall()])
+        try:
+            loaded = store.load(path)
+        except (Malformed, NotFoundError):
+            later.append(path)
+            continue
+        where = place(store.relative(path), loaded.stat, loaded.digest)
+        if loaded.entry.id in known or where.path != store.belongs(loaded.entry):
+            later.append(path)
+            continue
+        known.add(loaded.entry.id)
+        batch.append((loaded.entry, where))
+        if len(batch) == _BATCH:
+            flush()
+    flush()
+    _again(tables, store, tables.finish())
+    for path in later:  # malformed, not in its place, or the second file of an id: `look` says which
+        look(tables, store, path, tally)
 
 
 def _repair(tables: Tables, store: Store) -> tuple[str, ...]:
@@ -277,7 +286,7 @@ def _again(tables: Tables, store: Store, ids: Iterable[str]) -> None:
         except (NotFoundError, Malformed):
             continue  # noticed when it is looked at itself
         if loaded.entry.id == entry_id:
-            tables.put(loaded.entry, place(store.folder, loaded.path, loaded.stat, loaded.digest), alone=True)
+            tables.put(loaded.entry, place(store.relative(loaded.path), loaded.stat, loaded.digest), alone=True)
 
 
 def _logged_labels(root: Root) -> dict[str, int]:

@@ -7,10 +7,10 @@ becomes active again) it names in its answer.
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from amem.model.entry import Entry, Status, tokens
 from amem.model.label import Label
@@ -87,12 +87,10 @@ class Tables:
             raise
         self.connection.execute("commit")
 
-    def create(self) -> None:
-        """Make the tables, dropping those of another version."""
-        for name in ("drop", "create", "order"):
-            for statement in _SCHEMA[name].split(";"):
-                if statement.strip():
-                    self.connection.execute(statement)
+    def create(self, *, bulk: bool = False) -> None:
+        """Make the tables, dropping those of another version; with `bulk`, `fill` and `finish` follow."""
+        for name in ("drop", "create") if bulk else ("drop", "create", "order"):
+            self._script(name)
         self.connection.execute(f"pragma user_version = {VERSION}")
         self.forget()
 
@@ -106,43 +104,70 @@ class Tables:
 
         `alone` leaves its neighbours in its source as they are: they are being put themselves.
         """
-        execute = self.connection.execute
-        known = execute(_SQL["known"], (entry.id,)).fetchone()
+        known = self.connection.execute(_SQL["known"], (entry.id,)).fetchone()
         floor = known[1] if known else self._floor(entry.id)
         label = entry.classification.rank if lowers else max(entry.classification.rank, floor)
-        acl = self.acl(entry.domain, label, entry.tier.rank)
+        raised = label > entry.classification.rank
         folder = self.folder(place.folder)
+        moved = known is not None and (known[5], known[6]) != (folder, place.name)
+        if known and known[4] == place.digest and known[1] == label and not alone:
+            values = (folder, place.name, place.seal, known[0])
+            self.connection.execute("update entry set folder = ?, name = ?, seal = ? where n = ?", values)
+            return Put(added=False, changed=False, moved=moved, raised=raised, again=())
+        acl = self.acl(entry.domain, label, entry.tier.rank)
         successor = self._successor(entry.id, entry.domain)
-        status = _SUPERSEDED if entry.status is Status.ACTIVE and successor else entry.status.value
         series, turn = self._turn(entry)
         beside = () if alone or not known else self._beside(known[7], known[8], known[3])
         if known:
             self._withdraw(known[0], known[2], known[3])
             # not `insert or replace`: that keeps a journal of its own for each row, ten times the cost of the row
             self.connection.execute("delete from entry where n = ?", (known[0],))
-        n = execute(
-            _SQL["put_entry"],
-            (
-                known[0] if known else None, entry.id, entry.version, entry.type.value, entry.title, entry.summary, entry.domain, label,
-                entry.tier.rank, entry.status.value, status, entry.author, entry.written_at, entry.session, entry.task, entry.left_by,
-                entry.owner, entry.review_by, _list(entry.sources), _list(entry.supersedes), entry.superseded_by or successor, entry.basis,
-                entry.valid_from_at, entry.valid_to_at, entry.lineage.rank if entry.lineage else None, tokens(entry.body), acl, folder,
-                place.name, place.seal, place.digest, series, turn,
-            ),
-        ).lastrowid  # fmt: skip
+        row = _row(known[0] if known else None, entry, label, successor, acl, folder, place, series, turn)
+        n = self.connection.execute(_SQL["put_entry"], row).lastrowid
         assert n is not None
-        if status == _ACTIVE:
+        if row[_STATUS] == _ACTIVE:
             near = self._beside(series, turn, acl)
-            self._serve(n, entry, acl, series, " ".join(near.values()))
+            self.connection.execute(_SQL["put_words"], _words(n, entry, acl, " ".join(near.values())))
+            self.connection.execute(_SQL["put_cover"], _cover(n, entry, series))
+            self.connection.execute(_SQL["put_seat"], (n, acl))
+            self.connection.execute("update acl set live = live + 1 where n = ?", (acl,))
             beside = {**dict(beside), **near} if not alone else {}
         again = (*self._link(entry), *beside)
-        return Put(
-            added=known is None,
-            changed=known is not None and known[4] != place.digest,
-            moved=known is not None and (known[5], known[6]) != (folder, place.name),
-            raised=label > entry.classification.rank,
-            again=again,
+        changed = known is not None and known[4] != place.digest
+        return Put(added=known is None, changed=changed, moved=moved, raised=raised, again=again)
+
+    def fill(self, loaded: Iterable[tuple[Entry, Place]], floors: Mapping[str, int]) -> tuple[str, ...]:
+        """Put many entries into empty tables, each id once, and return those whose file says too low a label.
+
+        Goes by statements over many rows; `finish` must follow.
+        """
+        raised = []
+        first = self.connection.execute("select coalesce(max(n), 0) + 1 from entry").fetchone()[0]
+        rows, words, covers, seats, links = [], [], [], [], list[tuple[str, str]]()
+        for n, (entry, where) in enumerate(loaded, start=first):
+            label = max(entry.classification.rank, floors.get(entry.id, 0))
+            if label > entry.classification.rank:
+                raised.append(entry.id)
+            acl, (series, turn) = self.acl(entry.domain, label, entry.tier.rank), self._turn(entry)
+            rows.append(_row(n, entry, label, None, acl, self.folder(where.folder), where, series, turn))
+            if entry.status is Status.ACTIVE:
+                words.append(_words(n, entry, acl, ""))
+                covers.append(_cover(n, entry, series))
+                seats.append((n, acl))
+            links += [(old, entry.id) for old in entry.supersedes if old != entry.id]
+        for name, values in (("put_entry", rows), ("put_words", words), ("put_cover", covers), ("put_seat", seats), ("put_link", links)):
+            self.connection.executemany(_SQL[name], values)
+        return tuple(raised)
+
+    def finish(self) -> tuple[str, ...]:
+        """Bring what follows from all entries in line after `fill`; return the entries that must be put again."""
+        self._script("order")
+        self.connection.execute("update acl set live = (select count(*) from seat where seat.acl = acl.n)")
+        again = dict.fromkeys(
+            self._settle([old for (old,) in self.connection.execute("select distinct old from link order by old").fetchall()])
         )
+        # Only now does every part of a source have its neighbours.
+        return (*(again | dict(self.connection.execute(_SQL["ordered"]))),)
 
     def drop(self, entry_id: str) -> tuple[str, ...]:
         """Forget an entry but for its label, and return the entries that are active again without it."""
@@ -156,11 +181,6 @@ class Tables:
         before = [old for (old,) in self.connection.execute("select old from link where new = ?", (entry_id,))]
         self.connection.execute("delete from link where new = ?", (entry_id,))
         return (*self._settle(before), *beside)
-
-    def touch(self, entry_id: str, place: Place) -> None:
-        """Remember where a file is and how it looks when its bytes are those that are indexed."""
-        values = (self.folder(place.folder), place.name, place.seal, entry_id)
-        self.connection.execute("update entry set folder = ?, name = ?, seal = ? where id = ?", values)
 
     def report(self, problem: Problem) -> None:
         """Remember a file that is not served as it stands."""
@@ -190,6 +210,11 @@ class Tables:
             found = self._acls[key] = row[0]
         return found
 
+    def _script(self, name: str) -> None:
+        for statement in _SCHEMA[name].split(";"):
+            if statement.strip():
+                self.connection.execute(statement)
+
     def _floor(self, entry_id: str) -> int:
         row = self.connection.execute("select label from floor where id = ?", (entry_id,)).fetchone()
         return row[0] if row else Label.PUBLIC.rank
@@ -210,18 +235,6 @@ class Tables:
         """What is said just before and after in the same source, by entry; never of an entry that others may read."""
         return dict(self.connection.execute(_SQL["beside"], (series, turn, acl))) if series is not None else {}
 
-    def _serve(self, n: int, entry: Entry, acl: int, series: int | None, near: str) -> None:
-        """Make an entry findable."""
-        title, summary, body = prepared(entry.title), prepared(entry.summary), prepared(entry.body)
-        grams = f"{title.grams} {summary.grams} {body.grams}".strip()
-        words = f"{acl_token(acl)} {type_token(entry.type.value)}"
-        self.connection.execute(_SQL["put_words"], (n, title.spaced, summary.spaced, body.spaced, grams, near, words))
-        head = fold(f"{entry.title}\n{entry.summary}\n")
-        text = head + fold(entry.body[:COVER_CHARACTERS])
-        self.connection.execute("insert into cover values (?, ?, ?, ?)", (n, series, len(head), text))
-        self.connection.execute("insert into seat values (?, ?)", (n, acl))
-        self.connection.execute("update acl set live = live + 1 where n = ?", (acl,))
-
     def _withdraw(self, n: int, status: str, acl: int) -> None:
         """Make an entry that was active unfindable."""
         if status != _ACTIVE:
@@ -237,7 +250,7 @@ class Tables:
         if not before and not after:
             return ()
         self.connection.executemany("delete from link where old = ? and new = ?", [(old, entry.id) for old in before - after])
-        self.connection.executemany("insert or ignore into link values (?, ?)", [(old, entry.id) for old in after])
+        self.connection.executemany(_SQL["put_link"], [(old, entry.id) for old in after])
         return self._settle(sorted(before | after))
 
     def _settle(self, ids: Iterable[str]) -> tuple[str, ...]:
@@ -262,10 +275,49 @@ class Tables:
         return tuple(again)
 
 
-def place(record: Path, path: Path, found: os.stat_result, digest: str) -> Place:
-    """Where a file is, as the index keeps it."""
-    folder, name = os.path.split(os.path.relpath(path, record))
+def place(relative: str, found: os.stat_result, digest: str) -> Place:
+    """Where a file is, as the index keeps it; `relative` is below `record/`."""
+    folder, _, name = relative.rpartition("/")
     return Place(folder or ".", name, seal(found), digest)
+
+
+_STATUS = 10
+"""Where the status is in a row of `put_entry`."""
+
+
+def _row(
+    n: int | None,
+    entry: Entry,
+    label: int,
+    successor: str | None,
+    acl: int,
+    folder: int,
+    place: Place,
+    series: int | None,
+    turn: int | None,
+) -> tuple[Any, ...]:
+    """The values of `put_entry`."""
+    status = _SUPERSEDED if entry.status is Status.ACTIVE and successor else entry.status.value
+    return (
+        n, entry.id, entry.version, entry.type.value, entry.title, entry.summary, entry.domain, label, entry.tier.rank,
+        entry.status.value, status, entry.author, entry.written_at, entry.session, entry.task, entry.left_by, entry.owner,
+        entry.review_by, _list(entry.sources), _list(entry.supersedes), entry.superseded_by or successor, entry.basis,
+        entry.valid_from_at, entry.valid_to_at, entry.lineage.rank if entry.lineage else None, tokens(entry.body), acl, folder,
+        place.name, place.seal, place.digest, series, turn,
+    )  # fmt: skip
+
+
+def _words(n: int, entry: Entry, acl: int, near: str) -> tuple[Any, ...]:
+    """The values of `put_words`."""
+    title, summary, body = prepared(entry.title), prepared(entry.summary), prepared(entry.body)
+    grams = f"{title.grams} {summary.grams} {body.grams}".strip()
+    return n, title.spaced, summary.spaced, body.spaced, grams, near, f"{acl_token(acl)} {type_token(entry.type.value)}"
+
+
+def _cover(n: int, entry: Entry, series: int | None) -> tuple[Any, ...]:
+    """The values of `put_cover`."""
+    head = fold(f"{entry.title}\n{entry.summary}\n")
+    return n, series, len(head), head + fold(entry.body[:COVER_CHARACTERS])
 
 
 def _list(items: tuple[str, ...]) -> str:

@@ -52,4 +52,16 @@ select e.id, substr(c.text, c.head + 1) from (
 
 -- ordered --
 -- Every active entry that has a place in a source.
-select id from entry where series is not null and status = 'active' order by n
+select id, n from entry where series is not null and status = 'active' order by n
+
+-- put_cover --
+-- Keep the text of an active entry.
+insert into cover (n, series, head, text) values (?, ?, ?, ?)
+
+-- put_seat --
+-- Keep who may read an active entry.
+insert into seat (n, acl) values (?, ?)
+
+-- put_link --
+-- Keep that one entry supersedes another.
+insert or ignore into link (old, new) values (?, ?)
