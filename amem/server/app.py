@@ -65,6 +65,8 @@ class McpApp:
         """Answer one POST."""
         if not self.admits(request):
             return _error(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
+        if not _same_origin(request):
+            return _error(403, "this server does not answer pages of other origins")
         if request.content_length is not None and request.content_length > BODY_LIMIT_BYTES:
             return _error(413, f"a request may have {BODY_LIMIT_BYTES} bytes")
         try:
@@ -83,7 +85,7 @@ class McpApp:
 
     async def guard(self, request: web.Request) -> web.StreamResponse:
         """Answer a hook's question: POST /hook/pre-tool?harness=NAME with the raw event."""
-        if not self.admits(request):
+        if not self.admits(request) or not _same_origin(request):
             return web.Response(status=403, text="amem: the hook carries no token of this session")
         async with asyncio.timeout(BODY_TIMEOUT_S):
             body = await _body(request, guard.EVENT_LIMIT_BYTES)
@@ -172,12 +174,17 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
             blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in replies.blocks(reply)]
             return types.CallToolResult(content=blocks, is_error=reply.refused)
 
-        # Empty, and there: several harnesses ask for both whatever the server says it has.
+        # Empty, and there: several harnesses ask for them whatever the server says it has.
         async def list_prompts(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
             return types.ListPromptsResult(prompts=[])
 
         async def list_resources(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
             return types.ListResourcesResult(resources=[])
+
+        async def list_templates(
+            _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+        ) -> types.ListResourceTemplatesResult:
+            return types.ListResourceTemplatesResult(resource_templates=[])
 
         server: Server[Any] = Server(
             "memory",
@@ -187,6 +194,7 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
             on_call_tool=call_tool,
             on_list_prompts=list_prompts,
             on_list_resources=list_resources,
+            on_list_resource_templates=list_templates,
         )
         return StreamableHTTPSessionManager(
             server,
@@ -198,6 +206,12 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
         )
 
     return build
+
+
+def _same_origin(request: web.Request) -> bool:
+    """Say whether a request comes from no page, or from one of this very address; the SDK checks that the address is this machine's."""
+    origin = request.headers.get("Origin")
+    return origin is None or origin == f"http://{request.headers.get('Host')}"
 
 
 async def _body(request: web.Request, limit: int) -> bytes | None:
@@ -227,7 +241,7 @@ async def _bridge(
         "raw_path": request.raw_path.encode("utf-8", "surrogateescape"),
         "query_string": request.query_string.encode("utf-8", "surrogateescape"),
         "root_path": "",
-        "headers": [(name.lower(), value) for name, value in request.raw_headers],
+        "headers": [(name.lower(), value) for name, value in request.raw_headers if name.lower() != b"origin"],  # checked by now
         "client": None,
         "server": None,
     }

@@ -88,6 +88,7 @@ def test_claude_calls_of_2026_07_28(memory: Memory) -> None:
         assert found["instructions"] == INSTRUCTIONS
         assert modern("prompts/list").json["result"]["prompts"] == []
         assert modern("resources/list").json["result"]["resources"] == []
+        assert modern("resources/templates/list").json["result"]["resourceTemplates"] == []
         assert [tool["name"] for tool in modern("tools/list").json["result"]["tools"]] == list(TOOLS)
         arguments = {"type": "fact", "title": "Zebra", "body": "It has stripes."}
         called = modern("tools/call", "write", name="write", arguments=arguments).json["result"]
@@ -155,6 +156,10 @@ def test_rebound_name_and_foreign_page_are_refused(memory: Memory) -> None:
     with serving(lambda: application(memory, agent(memory))) as url:
         assert send(url, rpc("tools/list"), Host="attacker.example:80").status == 421
         assert send(url, rpc("tools/list"), Origin="http://attacker.example").status == 403
+        for origin in ("http://127.0.0.1:1", "https://" + url[7:], "null", "", "http://attacker.example:80"):
+            assert send(url, rpc("tools/list"), Origin=origin).status == 403
+        assert send(url, rpc("tools/list"), Host="attacker.example:80", Origin="http://attacker.example:80").status == 421
+        assert send(url, rpc("tools/list"), Origin=url).status == 200
         assert send(url, rpc("tools/list"), Host="localhost:1").status == 200
 
 
