@@ -85,6 +85,10 @@ def fork_stage(before: Callable[[], None] | None = None) -> Stage:
             from amem.sandbox import stage
 
             stage.main(theirs, life_read)
+        except BaseException:  # the outer edge of the stage
+            import traceback
+
+            traceback.print_exc()
         finally:
             os._exit(125)
     theirs.close()

@@ -20,6 +20,9 @@ RESUME_FOREGROUND = 0x80
 """Added to SIGCONT on the link: give the harness the terminal first."""
 
 _FIRST_FREE = 3
+_SIGNALS = (*range(1, 32), *range(34, 65))
+"""All but the two the C library keeps for itself."""
+
 _RLIMITS = {
     "NPROC": resource.RLIMIT_NPROC,
     "NOFILE": resource.RLIMIT_NOFILE,
@@ -70,6 +73,8 @@ def main(context: Context, steps: tuple[tuple[str, tuple[object, ...]], ...], ru
         send(context.link, ("failed", verb, 0, str(refusal), ""))
     except OSError as error:
         send(context.link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
+    except BaseException as error:  # the outer edge of PID 1: nobody above could tell
+        send(context.link, ("failed", verb, 0, f"{type(error).__name__}: {error}", ""))
     finally:
         os._exit(code)
 
@@ -179,7 +184,7 @@ def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], co
     context.passing += [out_read, err_read]
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     moves = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, out_write, 1), (os.POSIX_SPAWN_DUP2, err_write, 2)]
-    pid = os.posix_spawn(program, argv, env, file_actions=moves, setsid=True, setsigmask=(), setsigdef=range(1, 65))
+    pid = os.posix_spawn(program, argv, env, file_actions=moves, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
     for fd in (out_write, err_write, null):
         os.close(fd)
     return pid
@@ -209,8 +214,8 @@ def _become_harness(program: str, argv: tuple[str, ...], env: dict[str, str], sa
         if os.isatty(0):
             os.tcsetpgrp(0, os.getpid())
         _signal.set_wakeup_fd(-1)
-        for each in range(1, 65):
-            if each not in (_signal.SIGKILL, _signal.SIGSTOP, 32, 33):  # 32 and 33 belong to the C library
+        for each in _SIGNALS:
+            if each not in (_signal.SIGKILL, _signal.SIGSTOP):
                 _signal.signal(each, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         os.execve(program, argv, env)

@@ -1,0 +1,50 @@
+"""The doctor's rows on this machine, and on machines that are described to it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from amem.sandbox import causes, doctor
+from amem.sandbox.doctor import Check
+from tests.sandbox.launching import unavailable
+
+
+def test_one_row_is_the_launch_itself() -> None:
+    rows = {(row.area, row.name): row for row in doctor.checks()}
+    row = rows["backend", "user namespaces"]
+    if not unavailable("root" if os.geteuid() == 0 else "user"):
+        assert row == Check("backend", "user namespaces", "ok", "a whole sandbox was made and a program ran in it")
+    else:
+        assert row.state == "missing" and row.why
+    assert all(row.fix for row in rows.values() if row.state == "missing")
+
+
+def test_apparmor_row_prints_the_path_of_this_very_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = tmp_path / "venv/bin/amem"
+    real.parent.mkdir(parents=True)
+    real.touch()
+    link = tmp_path / "amem"
+    link.symlink_to(real)
+    monkeypatch.setattr(sys, "argv", [str(link)])
+    monkeypatch.setattr(causes, "read", lambda path: "1" if path == causes.APPARMOR else "")
+    row = doctor._apparmor()
+    assert row.state == "missing"
+    assert str(real) in row.why and str(link) + "," not in row.why
+    assert "apparmor_parser -r" in row.fix
+
+
+def test_no_namespaces_allowed_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "read", lambda path: "0" if path == causes.MAX_USER else "")
+    assert doctor._namespaces_left().state == "missing"
+
+
+@pytest.mark.parametrize(
+    ("release", "state"),
+    [("5.11.0-1-generic", "missing"), ("5.12.0", "ok"), ("6.1.0+deb", "ok"), ("10.0-rc1", "ok"), ("4.19.0", "missing")],
+)
+def test_kernel_row(monkeypatch: pytest.MonkeyPatch, release: str, state: str) -> None:
+    real = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((real.sysname, real.nodename, release, real.version, real.machine)))
+    assert doctor._kernel().state == state
