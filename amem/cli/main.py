@@ -6,18 +6,20 @@ small single-threaded process.
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
 
 from amem import __version__
 
+TYPE_CHECKING = False  # `typing` would be half of what `--version` takes
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from amem.sandbox.child import Stage
 
 CONFINED = ("launch", "work")
 """Commands that need a stage."""
 
 
-def main() -> NoReturn:
+def main() -> "NoReturn":
     """Run the command line and exit with its code."""
     argv = sys.argv[1:]
     if argv == ["--version"]:

@@ -28,6 +28,10 @@ def imported_by(*argv: str) -> set[str]:
     return set(done.stderr.split())
 
 
+def test_the_version_imports_not_even_typing() -> None:
+    assert not imported_by("--version") & {"typing", "re", "json", "pathlib"}
+
+
 @pytest.mark.parametrize("argv", [["--version"], ["--help"], []])
 def test_version_and_overview_import_no_library(argv: list[str]) -> None:
     assert not imported_by(*argv) & HEAVY
