@@ -132,14 +132,17 @@ _QUOTE_REACH = 200
 _OPENING = "\"'`“‘«„‹「『"
 _CLOSING = "\"'`”’»“›」』"
 _TOLD = re.compile(
-    r"(?i:\b(?:examples?|e\.g|such as|like|phrases?|quot\w{1,6}|attacks?|attackers?|inject\w{1,5}|jailbreaks?|malicious|adversar\w{1,6}|detect\w{1,5}|payloads?|samples?|strings?|patterns?|fixtures?|tests?|says|said|reads|contain\w{0,4}|included?|classif\w{1,8}|refus\w{1,4}|"
-    r"block\w{0,3}|flag\w{0,4}|report\w{0,4}|documentation|described?|exemples?|beispiele?|ejemplos?|esempi\w?|пример\w{0,3})\b)|例|예시"
+    r"(?i:\b(?:examples?|e\.g|such as|like|phrases?|quot\w{1,6}|attacks?|attackers?|inject\w{1,5}|jailbreaks?|malicious|adversar\w{1,6}"
+    r"|detect\w{1,5}|payloads?|samples?|strings?|patterns?|fixtures?|tests?|says|said|reads|contain\w{0,4}|included?|classif\w{1,8}"
+    r"|refus\w{1,4}|block\w{0,3}|flag\w{0,4}|report\w{0,4}|documentation|described?|exemples?|beispiele?|ejemplos?|esempi\w?|пример\w{0,3})\b)"
+    r"|例|예시"
 )
 
 
 def _quoted(text: str, start: int, end: int) -> bool:
     """Whether a place stands in quotation marks, code or a quotation, in a text that says why it quotes it."""
-    before, after = text[max(0, start - _QUOTE_REACH) : start], text[end : end + _QUOTE_REACH]
+    # A word holds the marks that stick to it, so the place is looked at with its first and last characters.
+    before, after = text[max(0, start - _QUOTE_REACH) : start + 2], text[max(start, end - 2) : end + _QUOTE_REACH]
     line = before.rpartition("\n")[2]
     marked = line.lstrip().startswith(">") or any(
         mark in line and close in after.partition("\n")[0] for mark, close in zip(_OPENING, _CLOSING, strict=True)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table of patterns)
 """Encoded stretches of a text, decoded: base64 and its kin, escapes, numbers, spaced-out letters, old ciphers.
 
 `stretches` yields what reads as text, to be scanned again, and what is long and reads as nothing. It does not decide. Each
@@ -37,12 +38,76 @@ _LONG_WORD = re.compile(r"(?<![^\W_])[^\W_]{26,}")
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]{2,20}(?:[_./\\+~*=-][^\W_]{1,20}){4,}")
 _NATO = {
     word: word[0]
-    for word in "alfa bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec romeo sierra tango uniform victor whiskey xray yankee zulu".split()
+    for word in [
+        "alfa",
+        "bravo",
+        "charlie",
+        "delta",
+        "echo",
+        "foxtrot",
+        "golf",
+        "hotel",
+        "india",
+        "juliett",
+        "kilo",
+        "lima",
+        "mike",
+        "november",
+        "oscar",
+        "papa",
+        "quebec",
+        "romeo",
+        "sierra",
+        "tango",
+        "uniform",
+        "victor",
+        "whiskey",
+        "xray",
+        "yankee",
+        "zulu",
+    ]
 } | {"alpha": "a", "juliet": "j", "x-ray": "x"}
 _NATO_RUN = re.compile(rf"(?i)\b(?:(?:{'|'.join(map(re.escape, _NATO))})\b[\s,.-]{{1,3}}){{7,}}(?:{'|'.join(map(re.escape, _NATO))})\b")
 _MORSE_CODE = dict(
     zip(
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(),
+        [
+            ".-",
+            "-...",
+            "-.-.",
+            "-..",
+            ".",
+            "..-.",
+            "--.",
+            "....",
+            "..",
+            ".---",
+            "-.-",
+            ".-..",
+            "--",
+            "-.",
+            "---",
+            ".--.",
+            "--.-",
+            ".-.",
+            "...",
+            "-",
+            "..-",
+            "...-",
+            ".--",
+            "-..-",
+            "-.--",
+            "--..",
+            "-----",
+            ".----",
+            "..---",
+            "...--",
+            "....-",
+            ".....",
+            "-....",
+            "--...",
+            "---..",
+            "----.",
+        ],
         "abcdefghijklmnopqrstuvwxyz0123456789",
         strict=True,
     )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table of patterns)
 """Phrases that the line of concepts cannot say: fixed sayings, chat markup, tool-call syntax, images that carry data out.
 
 Each pattern starts at a fixed word or sign, has bounded repeats only, and no repeat inside a repeat: one pass. Pure.
@@ -52,7 +53,7 @@ PHRASES = (
     _phrase("instruction", "![", r"\b(?:load|render|embed|display|include|insert|append|show|output|fetch|visit|open)\b[^.!?\n(]{0,60}!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{1,300}\?"),
     _phrase("tool_syntax", "<|", r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|tool_call|channel|message|start|end|return|call)\|>"),
     _phrase("tool_syntax", "<<sys|<</sys|inst]|[available|[tool|_of_turn", r"<{2}/?sys>{2}|\[/?inst\]|\[/?(?:available_tools|tool_calls|tool_results)\]|<(?:start|end)_of_turn>"),
-    _phrase("tool_syntax", "tool_|function_|invoke|<parameter", rf"<\s{0,4}/?\s{0,4}(?:antml:)?(?:{_TOOL_TAGS}|invoke|parameter)(?:\s+name\s*=|\s*>)"),
+    _phrase("tool_syntax", "tool_|function_|invoke|<parameter", rf"<\s{{0,4}}/?\s{{0,4}}(?:antml:)?(?:{_TOOL_TAGS}|invoke|parameter)(?:\s+name\s*=|\s*>)"),
     _phrase("tool_syntax", "<system|</system|<admin", r"<\s{0,4}/?\s{0,4}(?:system[-_](?:prompt|reminder|message|override|instructions?)|admin[-_]?(?:message|override))\s*>"),
     _phrase("tool_syntax", "tool_|function_call", r"\"(?:tool_calls|function_call|tool_use|tool_uses)\"\s*:\s*[\[{]"),
     _phrase("tool_syntax", "\"arguments|\"parameters|\"args|input\"|\"kwargs|\"params", r"\{\s*\"(?:name|tool|tool_name|function|action|recipient_name)\"\s*:\s*\"[\w.:/-]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input|tool_input|action_input|kwargs|params)\"\s*:"),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table of patterns)
 """Credentials in a text: known formats first, then values that are assigned to a name that says what they are.
 
 The table is our own: the one kept library (detect-secrets 1.5.0) costs some 7,000 µs a KB against 50 here, imports `requests`,
@@ -151,7 +152,7 @@ def secrets(text: str, low: str, long_words: Sequence[Word]) -> Iterator[tuple[s
                 value = match["value"].rstrip(".,:;!?*")
                 if not _placeholder(value, "") and _looks_random(value) and match["after"] not in ("(", "[", "{"):
                     yield "assigned", at, match.end()
-            at = low.find(keyword, after)
+            at = low.find(keyword, max(after, match.end("value") if match else 0))
 
 
 _REACH = 120

@@ -97,7 +97,7 @@ def _innocent(text: str, start: int, end: int) -> bool:
     if run in ("\u200e", "\u200f", "\u061c"):
         return _RTL.search(text) is not None
     if run == "\u200b":  # words of scripts that put no space between them
-        return bool(before) and "\u0e00" <= before <= "\u109f" or "\u1780" <= before <= "\u17ff"
+        return (bool(before) and "\u0e00" <= before <= "\u109f") or "\u1780" <= before <= "\u17ff"
     return len(run) == 1 and "\U000e0100" <= run <= "\U000e01ef" and "\u3400" <= before <= "\ufaff"
 
 

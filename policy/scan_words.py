@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table of words)
 """The words that instructions to a reader are made of, and the orders in which they make one.
 
 A text becomes a *line of concepts*: one letter for each of its words (`O` for ignore, `P` for previous, `.` for a word that
