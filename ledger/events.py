@@ -188,6 +188,7 @@ KINDS: dict[str, type[Event]] = {
         Unblocked, Checked, Graded,
     )
 }  # fmt: skip
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BASE = ("task", "by", "at_ms", "fence")
 _OWN = {kind: tuple((item.name, item.default) for item in fields(cls) if item.name not in _BASE) for kind, cls in KINDS.items()}
 
@@ -199,7 +200,7 @@ def data(event: Event) -> str:
         value = getattr(event, name)
         if default is MISSING or value != default:
             keys[name] = value
-    return json.dumps(keys, ensure_ascii=False, separators=(",", ":")) if keys else "{}"
+    return _encode(keys) if keys else "{}"
 
 
 def read(kind: str, task: str, by: str, at_ms: int, fence: int, text: str) -> Event:

@@ -14,6 +14,7 @@ _NAMES = tuple(item.name for item in fields(Task))
 COLUMNS = (*_NAMES[: _NAMES.index("depends_on")], "rest")
 """The columns of a task, in the order of `Task`'s fields; `rest` holds the fields after them."""
 _REST = {item.name: item.default for item in fields(Task)[len(COLUMNS) - 1 :]}
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STATUS = {status.value: status for status in Status}
 _WORDS = ("requires", "handoffs")
 _STATUS_AT, _REQUIRES_AT, _HANDOFFS_AT = (COLUMNS.index(name) for name in ("status", "requires", "handoffs"))
@@ -57,4 +58,4 @@ def changes(before: Task, after: Task) -> dict[str, Any]:
 def _rest(one: Task) -> str:
     # The two fields without a default are always written.
     keys = {name: value for name, default in _REST.items() if (value := getattr(one, name)) != default}
-    return json.dumps(keys, ensure_ascii=False, separators=(",", ":"))
+    return _encode(keys)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MIGRATIONS = ("sqlite_001.sql",)
 _DRIFT_MS = 2000
+_ID, _AT, _FENCE = (rows.COLUMNS.index(name) for name in ("id", "changed_ms", "fence"))
 
 
 class HostClock(NamedTuple):
@@ -103,6 +104,13 @@ class _Tx:
     def serialise(self) -> None:
         """A write transaction is alone already."""
 
+    def noted(self, statement: str, values: Mapping[str, Any], event: "Event", data: str) -> Sequence[Any] | None:
+        """Run a statement that changes one task; when it did, append the event, and return the row."""
+        row: Sequence[Any] | None = self._connection.execute(self._statements[statement], values).fetchone()
+        if row is not None:
+            self._connection.execute(self._statements["note"], (row[_ID], event.kind, event.by, row[_AT], row[_FENCE], data))
+        return row
+
     def _run(self, statement: str, values: Mapping[str, Any]) -> Any:
         if any(type(value) is list for value in values.values()):
             values = {name: json.dumps(value) if type(value) is list else value for name, value in values.items()}
@@ -129,6 +137,8 @@ class Sqlite:
         with self._said(), self._writing():
             # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
             self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
+            # 16 MB between checkpoints: a page that changes often is copied home less often.
+            self._connection.execute("pragma wal_autocheckpoint = 4000")
         self._migrate()
 
     def close(self) -> None:
@@ -147,7 +157,7 @@ class Sqlite:
         """See `Backend`."""
         return self.alone(domain, act)
 
-    def alone(self, domain: str, act: Callable[[Tx], T]) -> T:
+    def alone(self, domain: str, act: "Callable[[_Tx], T]") -> T:
         """See `Backend`."""
         with self._guard, self._said(), self._writing():
             self._connection.execute("begin immediate")
@@ -171,25 +181,31 @@ class Sqlite:
 
     def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> Done | None:
         """See `Backend`."""
-        return self.alone(domain_of(event.task), lambda tx: _noted(tx, tx.rows(statement, {**values, "now": tx.now()}), event))
+        keys = _data(event)
+
+        def act(tx: _Tx) -> Sequence[Any] | None:
+            return tx.noted(statement, {**values, "now": tx.now()}, event, keys)
+
+        return _done(self.alone(domain_of(event.task), act), event)
 
     def take(self, domain: str, event: "Claimed", capabilities: Collection[str], *, unless_ended: bool) -> Taken:
         """See `Backend`."""
+        keys = _data(event)
 
-        def act(tx: Tx) -> Taken:
-            values: dict[str, Any] = {
-                "domain": domain, "by": event.by, "session": event.session, "lease_ms": event.lease_ms, "now": tx.now(),
-            }  # fmt: skip
-            ends = tx.rows("next_ended", values)[0][0]
-            if unless_ended and ends is not None and ends <= values["now"]:
-                return Taken(None, ended=True)
-            keys = [key for (key,) in tx.rows("requirements", values) if covers(capabilities, key.split())]
-            if len(keys) == 1:
-                return Taken(_noted(tx, tx.rows("claim_first", {**values, "key": keys[0]}), event))
-            best = tx.rows("best", {**values, "keys": keys})
-            return Taken(_noted(tx, tx.rows("claim_row", {**values, "seq": best[0][0]}) if best else (), event))
+        def act(tx: _Tx) -> tuple[Sequence[Any] | None, bool]:
+            now_ms = tx.now()
+            ends, sets = tx.rows("before_claim", {"domain": domain})[0]
+            if unless_ended and ends is not None and ends <= now_ms:
+                return None, True
+            values = {"domain": domain, "by": event.by, "session": event.session, "lease_ms": event.lease_ms, "now": now_ms}
+            fit = [one for one in json.loads(sets) if covers(capabilities, one.split())]
+            if len(fit) == 1:
+                return tx.noted("claim_first", {**values, "key": fit[0]}, event, keys), False
+            best = tx.rows("best", {"domain": domain, "keys": fit})
+            return tx.noted("claim_row", {**values, "seq": best[0][0]}, event, keys) if best else None, False
 
-        return self.alone(domain, act)
+        found, ended = self.alone(domain, act)
+        return Taken(_done(found, event), ended)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -227,13 +243,15 @@ class Sqlite:
             self.alone("", act)
 
 
-def _noted(tx: Tx, found: Sequence[Sequence[Any]], event: "Event") -> Done | None:
-    """The task that a statement changed, once the event that says so is appended."""
-    from amem.ledger.work import append
+def _data(event: "Event") -> str:
+    from amem.ledger.events import data
 
-    if not found:
+    return data(event)
+
+
+def _done(row: Sequence[Any] | None, event: "Event") -> Done | None:
+    """What a statement did, read once nobody waits for it any more."""
+    if row is None:
         return None
-    task = rows.task(found[0])
-    event = replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence)
-    append(tx, event)
-    return Done(task, event)
+    task = rows.task(row)
+    return Done(task, replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence))

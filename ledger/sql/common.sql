@@ -36,10 +36,6 @@ select x.text from @text x where x.digest = :digest
 -- Tasks whose lease is over.
 select t.id from @task t where @mine and t.status = 'claimed' and t.lease_ends_ms <= :now order by t.seq limit 200 @skip
 
--- next_ended --
--- The lease that ends next, whether it is over or not.
-select min(t.lease_ends_ms) from @task t where @mine and t.status = 'claimed'
-
 -- twin --
 -- The latest task of a chain with the same filing.
 select t.id from @task t where t.twin = :twin and t.chain = :chain order by t.seq desc limit 1

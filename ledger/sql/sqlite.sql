@@ -12,9 +12,14 @@ select at_ms from event order by seq desc limit 1
 -- Whether anybody holds a lease.
 select 1 from task where status = 'claimed' limit 1
 
--- requirements --
--- The sets of requirements that tasks of the domain ever had.
-select requires from requirement where domain = :domain
+-- before_claim --
+-- The lease that ends next, over or not, and the sets of requirements that tasks of the domain ever had.
+select (select min(t.lease_ends_ms) from task t where t.domain = :domain and t.status = 'claimed'),
+    (select json_group_array(r.requires) from requirement r where r.domain = :domain)
+
+-- note --
+-- Append the event of a statement that changed one task.
+insert into event(task, kind, principal, at_ms, fence, data) values (?, ?, ?, ?, ?, ?)
 
 -- add_requirement --
 -- Note a set of requirements.

@@ -3,10 +3,8 @@ create table event(
     seq integer primary key, task text not null, kind text not null, principal text not null, at_ms integer not null,
     fence integer not null, data text not null
 );
-create index event_task on event(task, seq);
--- A claim and a completion happen once, whatever the code above does.
-create unique index event_claimed on event(task, fence) where kind = 'claimed';
-create unique index event_completed on event(task) where kind = 'completed';
+-- Found by task; and a claim and a completion happen once, whatever the code above does.
+create unique index event_once on event(task, fence, kind, (case when kind in ('claimed', 'completed') then 0 else seq end));
 create table text(digest text primary key, text text not null) without rowid;
 
 -- The projection. `seq` is that of the task's first event.
