@@ -1,16 +1,23 @@
-"""Many processes on one root at once, through the whole walk: nothing fails, nothing is lost, the logs stay linked."""
+"""Many processes on one root, and many threads on one memory, at once and through the whole walk.
+
+Nothing fails, nothing is lost, the logs stay linked.
+"""
 
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from amem.logs.reader import verify
+from amem.memory import read
+from amem.memory.outcomes import Hits, Served, Written
 from amem.memory.session import Memory
+from amem.memory.t0 import Page, t0
 from amem.model.entry import Status
 from amem.model.label import Label
 from amem.record.rows import Filter, Row
-from tests.memory.seed import agent, lines, written
+from tests.memory.seed import agent, lines, put, written
 
 PROCESSES = 8
 WRITES = 50
@@ -96,3 +103,26 @@ def test_eight_processes_lose_nothing(memory: Memory, tmp_path: Path) -> None:
         assert verify(memory.root.state / f"{log}.jsonl") == []
     assert {line["entry"] for line in lines(memory, "writes")} == on_disk
     assert len(lines(memory, "reads")) == 2 * PROCESSES * WRITES
+
+
+def test_sessions_in_threads_share_one_memory(memory: Memory) -> None:
+    old = [written(memory, agent(memory), f"Old {n}") for n in range(4)]
+
+    def work(number: int) -> tuple[list[str], int]:
+        session, mine = agent(memory, f"agent:t{number}"), list[str]()
+        for n in range(10):
+            mine.append(written(memory, session, f"Zebra {number} {n}").id)
+            found = read.search(memory, session, f"zebra {number} {n}")
+            assert isinstance(found, Hits)
+            assert found.hits
+            assert isinstance(read.get(memory, session, mine[-1]), Served)
+            assert isinstance(t0(memory, session), Page)
+        replaced = [put(memory, session, "New", supersedes=[entry.id]) for entry in old]
+        return mine, sum(isinstance(each, Written) for each in replaced)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(work, range(6)))
+    assert len({id for mine, _ in results for id in mine}) == 60
+    assert sum(count for _, count in results) >= len(old)
+    for log in ("decisions", "reads", "writes"):
+        assert verify(memory.root.state / f"{log}.jsonl") == []
