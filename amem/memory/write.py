@@ -64,8 +64,10 @@ def _replaced(memory: Memory, session: Session, supersedes: Sequence[str]) -> tu
     rows = []
     for id in supersedes:
         row = visible(memory, session, id)
-        if row is None or row.status is Status.ERASED:
+        if row is None:
             return Refused(code="not_found", reason=f"supersedes: there is no entry {id} for you", hint="search", facts={"id": id})
+        if row.status in (Status.DEMOTED, Status.ERASED):  # replacing it would take its tombstone away
+            return Refused(code="gone", reason=f"supersedes: {id} is no longer served", facts={"id": id})
         if row.status is Status.SUPERSEDED:
             with memory.lock:
                 current = memory.index.resolve(id) or ""
@@ -157,6 +159,8 @@ def _mark(memory: Memory, old_id: str, new_id: str) -> None:
     """Mark a replaced entry. When that fails the new entry's `supersedes` says the same, and `reindex` writes the mark."""
     try:
         old = memory.store.read(old_id)
+        if old.status is not Status.ACTIVE:
+            raise ConflictError(f"it is {old.status} by now")
         path = memory.store.replace(replace(old, version=old.version + 1, status=Status.SUPERSEDED, superseded_by=new_id))
     except (AmemError, OSError) as error:
         _log.warning("%s: not marked as replaced by %s: %s", old_id, new_id, error)

@@ -8,7 +8,7 @@ from amem.memory.draft import draft
 from amem.memory.handoff import handoff
 from amem.memory.outcomes import Held, Hits, NotFound, Refused, Served, Written
 from amem.memory.session import Memory
-from amem.memory.write import write
+from amem.memory.write import _mark, write
 from amem.model.entry import Status, Tier
 from amem.model.label import Label
 from amem.record import quarantine
@@ -193,6 +193,24 @@ def test_mark_that_cannot_be_written_does_not_undo_the_write(memory: Memory, cap
     assert served.row.id == new.id
     assert memory.index.rebuild().repaired == (old.id,)
     assert memory.store.read(old.id).superseded_by == new.id
+
+
+def test_mark_of_another_session_stands(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    session = agent(memory)
+    old = written(memory, session)
+    first = written(memory, session, supersedes=[old.id])
+    _mark(memory, old.id, "mem-me-00000000000z")  # a write that had looked before the first one was there
+    assert memory.store.read(old.id).superseded_by == first.id
+    assert "not marked" in caplog.text
+
+
+def test_demoted_entry_keeps_its_tombstone(memory: Memory) -> None:
+    old = written(memory, owner(memory))
+    memory.index.note(memory.store.replace(replace(old, version=2, status=Status.DEMOTED)))
+    outcome = put(memory, owner(memory), supersedes=[old.id])
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "gone"
+    assert memory.store.read(old.id).status is Status.DEMOTED
 
 
 def test_handoff_is_an_entry_attached_to_the_task(memory: Memory) -> None:
