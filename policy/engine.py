@@ -14,10 +14,10 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from amem.errors import ConfigError, IntegrityError
 from amem.model import ids
@@ -26,7 +26,7 @@ from amem.policy.decision import Decision, Reason
 from amem.policy.grants import beyond, grants_data, narrow, resolve
 from amem.policy.request import READ, WRITE, Request
 
-__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "sources"]
+__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources"]
 
 BUILTIN = Path(__file__).with_name("rego")
 Module = tuple[str, str]
@@ -193,6 +193,72 @@ def load(policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module] = ()
     if wrong:
         raise IntegrityError(f"the policy engine failed its self-test: {'; '.join(wrong)}", hint="amem doctor")
     return PolicyEngine(sources(policy_dir), data, rules)
+
+
+class Outline(NamedTuple):
+    """What a module defines and calls, by its syntax."""
+
+    rules: frozenset[str]
+    """The names it defines; a name with a path is its first part."""
+    calls: frozenset[str]
+    denials: frozenset[str | None]
+    """The policy that each head of `deny` names; None for a head of another form."""
+
+
+def outline(name: str, text: str) -> Outline:
+    """The outline of a module that loads. Raises ConfigError."""
+    import regorus
+
+    engine = regorus.Engine()
+    engine.set_rego_v0(False)
+    _add(engine, name, text)
+    rules: set[str] = set()
+    calls: set[str] = set()
+    denials: set[str | None] = set()
+    for module in json.loads(engine.get_ast_as_json()):
+        for rule in module["ast"]["rules"]:
+            head = _head(rule)
+            rules.add(head[0])
+            if head[0] == "deny":
+                denials.add(head[1])
+        calls.update(_calls(module["ast"]["rules"]))
+    return Outline(frozenset(rules), frozenset(calls), frozenset(denials))
+
+
+def _head(rule: Any) -> tuple[str, str | None]:
+    """The name a rule defines, and the policy that its member names when it adds an object to a set."""
+    kind, body = next(iter(rule.items()))
+    if kind != "Spec":  # `default name := …`
+        return _path(body.get("refr")).split(".")[0], None
+    shape, head = next(iter(body["head"].items()))
+    name = _path(head.get("refr")).split(".")[0]
+    if shape != "Set" or _path(head["refr"]) != name or not isinstance(head.get("key"), dict):
+        return name, None
+    fields = head["key"].get("Object", {}).get("fields", [])
+    named = [value.get("String", {}).get("value") for _, key, value in fields if key.get("String", {}).get("value") == "policy"]
+    return name, named[0] if len(named) == 1 else None
+
+
+def _calls(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "fcn" in node:
+            yield _path(node["fcn"])
+        for below in node.values():
+            yield from _calls(below)
+    elif isinstance(node, list):
+        for below in node:
+            yield from _calls(below)
+
+
+def _path(reference: Any) -> str:
+    """A name with its path, `net.cidr_contains`; `?` for a reference of another form."""
+    match reference:
+        case {"Var": {"value": str(name)}}:
+            return name
+        case {"RefDot": {"refr": below, "field": [_, str(field)]}}:
+            return f"{_path(below)}.{field}"
+        case _:
+            return "?"
 
 
 def nesting(text: str) -> int:

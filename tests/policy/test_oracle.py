@@ -97,7 +97,7 @@ def test_random_inputs_agree() -> None:
     inputs = [random_input(r) for _ in range(INPUTS)]
     differing = compare(DATA, inputs)
     assert differing == [], f"{len(differing)} of {INPUTS} differ, first: {differing[:3]}"
-    allowed = sum(1 for answer in ours(DATA, inputs) if answer and answer["allow"])
+    allowed = 10 * sum(1 for answer in ours(DATA, inputs[::10]) if answer and answer["allow"])
     assert INPUTS * 0.05 < allowed < INPUTS * 0.8, "the inputs would show nothing"
 
 
