@@ -35,7 +35,7 @@ WIDE_FROM = 0.5
 _LABELS = tuple(Label)
 _TIERS = tuple(Tier)
 _SQL = blocks("index.sql")
-_SELECT = f"select {_SQL['entry_columns']} from entry e join folder d on d.n = e.folder"
+_SELECT = f"select e.n, {_SQL['entry_columns']} from entry e join folder d on d.n = e.folder"
 _ORDERS = {"written": "e.written_at desc, e.n desc", "title": "e.title collate nocase, e.n"}
 
 
@@ -51,6 +51,7 @@ class Index:
 
     def __init__(self, root: Root, connection: database.Connection, clock: Clock) -> None:
         self.root = root
+        self._record = str(root.record)
         self.store = Store(root)
         self.tables = Tables(connection)
         self.clock = clock
@@ -131,16 +132,17 @@ class Index:
         while True:
             order = search.ranked(self._matches(asked.match, within, type), asked.stems)
             page = order.order[offset : offset + limit]
-            rows = self._rows("where e.n in ({})".format(",".join(map(str, page)))) if page else {}
-            if all([self._fresh(row, seal) for row, seal in rows.values()]) and len(rows) == len(page):
+            shown = self._connection.execute(_SQL["hits"].format(rows=",".join(map(str, page)))).fetchall()
+            if all([self._fresh(_path(folder, name), seal) for *_, folder, name, seal in shown]) and len(shown) == len(page):
                 break
-        hits = tuple(_hit(rows[n][0], rank) for rank, n in enumerate(page, start=offset))
+        today, rows = self._today(), {row[0]: row for row in shown}
+        hits = tuple(_hit(rows[n], rank, today) for rank, n in enumerate(page, start=offset))
         mode = "all" if order.whole else "any"
         return Found(hits=hits, total=len(order.order), more=len(order.order) > offset + len(page), mode=mode)
 
     def get(self, entry_id: str) -> Row | None:
         """The row of an entry as its file is now, or None when there is none. Its status and label are for the caller to judge."""
-        while (found := self._one(entry_id)) is not None and not self._fresh(*found):
+        while (found := self._one(entry_id)) is not None and not self._fresh(found[0].path, found[1]):
             continue
         return found[0] if found else None
 
@@ -198,7 +200,7 @@ class Index:
         paged = f"{where} order by {_ORDERS[sort]} limit {limit or -1} offset {offset}"
         while True:
             rows = self._rows(paged, values)
-            if all([self._fresh(row, seal) for row, seal in rows.values()]):
+            if all([self._fresh(row.path, seal) for row, seal in rows.values()]):
                 break
         return Listing(rows=tuple(row for row, _ in rows.values()), total=total, more=total > offset + len(rows))
 
@@ -245,18 +247,17 @@ class Index:
     def _rows(self, where: str, values: Collection[Any] = ()) -> dict[int, tuple[Row, str]]:
         """Rows with their seals, by number, in the order of the query."""
         today = self._today()
-        found = self._connection.execute(f"{_SELECT.replace('select ', 'select e.n, ', 1)} {where}", tuple(values))
+        found = self._connection.execute(f"{_SELECT} {where}", tuple(values))
         return {item[0]: (_row(item[1:], today), item[-1]) for item in found}
 
-    def _fresh(self, row: Row, seal: str) -> bool:
-        """Say whether the file is as it was indexed; if not, index it as it is."""
-        path = self.root.record / row.path
+    def _fresh(self, path: str, seal: str) -> bool:
+        """Say whether a file below `record/` is as it was indexed; if not, index it as it is."""
         try:
-            if tables.seal(os.stat(path, follow_symlinks=False)) == seal:
+            if tables.seal(os.stat(f"{self._record}/{path}", follow_symlinks=False)) == seal:
                 return True
         except (FileNotFoundError, NotADirectoryError):
             pass
-        self.note(path)
+        self.note(self.root.record / path)
         return False
 
     def _put(self, loaded: Loaded, *, lowers: bool = False) -> None:
@@ -296,7 +297,7 @@ def _row(item: tuple[Any, ...], today: _Today) -> Row:
         tier=_TIERS[tier], status=Status(status), author=author, written_at=written_at, session=session, task=task, left_by=left_by,
         owner=owner, review_by=review_by, sources=_texts(sources), supersedes=_texts(supersedes), superseded_by=superseded_by, basis=basis,
         valid_from_at=valid_from_at, valid_to_at=valid_to_at, lineage=None if lineage is None else _TIERS[lineage],
-        due=_due(status, review_by, tier, written_at, today), tokens=tokens, path=name if folder == "." else f"{folder}/{name}",
+        due=_due(status, review_by, tier, written_at, today), tokens=tokens, path=_path(folder, name),
         digest=digest,
     )  # fmt: skip
 
@@ -305,8 +306,15 @@ def _texts(column: str) -> tuple[str, ...]:
     return tuple(json.loads(column)) if column != "[]" else ()
 
 
-def _hit(row: Row, rank: int) -> Hit:
+def _hit(item: tuple[Any, ...], rank: int, today: _Today) -> Hit:
+    _, entry_id, kind, title, summary, domain, label, tier, lineage, status, review_by, written_at, tokens, *_ = item
     return Hit(
-        id=row.id, type=row.type, title=row.title, summary=row.summary, domain=row.domain, classification=row.classification, tier=row.tier,
-        lineage=row.lineage, due=row.due, score=round(10 / (10 + rank), 2), tokens=row.tokens,
+        id=entry_id, type=EntryType(kind), title=title, summary=summary, domain=domain, classification=_LABELS[label], tier=_TIERS[tier],
+        lineage=None if lineage is None else _TIERS[lineage], due=_due(status, review_by, tier, written_at, today),
+        score=round(10 / (10 + rank), 2), tokens=tokens,
     )  # fmt: skip
+
+
+def _path(folder: str, name: str) -> str:
+    """A path below `record/`."""
+    return name if folder == "." else f"{folder}/{name}"

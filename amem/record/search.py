@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-WINDOW = 200
+WINDOW = 100
 """Matches that are reordered; a search goes no deeper."""
 MAX_WORDS = 32
 """Words of a question that count: the first ones. A pasted page would otherwise be a thousand lookups."""

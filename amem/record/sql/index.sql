@@ -65,3 +65,9 @@ insert into seat (n, acl) values (?, ?)
 -- put_link --
 -- Keep that one entry supersedes another.
 insert or ignore into link (old, new) values (?, ?)
+
+-- hits --
+-- What is shown of the entries on a page of hits, and what their files are compared by.
+select e.n, e.id, e.type, e.title, e.summary, e.domain, e.label, e.tier, e.lineage, e.status, e.review_by, e.written_at, e.tokens, d.path, e.name,
+  e.seal
+from entry e join folder d on d.n = e.folder where e.n in ({rows})
