@@ -70,7 +70,7 @@ class SseReader:
             self._keep(block)
             self._finish(events)
         end = data.rfind(b"\n\n")
-        if end < 0 or self._size or self.wanted.search(data, 0, end) is not None:
+        if end < 0 or self.wanted.search(data, 0, end) is not None:
             return data
         return data[end + 2 :]
 

@@ -2,10 +2,71 @@ import asyncio
 import json
 from pathlib import Path
 
+from amem.egress import flow
+from amem.egress.admit import WAITING_PER_SLOT, Busy
+from amem.egress.flow import Call, Target
+from amem.egress.lanes import Lanes
 from amem.model.call import Dialect
-from tests.egress.support import call, session
+from tests.egress.support import call, routes_to, session
 
 PATH, BODY = call(Dialect.ANTHROPIC)
+ROUTE = routes_to("http://127.0.0.1:1", most_at_once=1)[Dialect.ANTHROPIC]
+WHERE = flow.target("POST", PATH)
+assert isinstance(WHERE, Target)
+CALL = flow.call(WHERE, Dialect.ANTHROPIC, BODY)
+assert isinstance(CALL, Call)
+
+
+async def one(lanes: Lanes, name: str, hold: asyncio.Event, entered: list[str]) -> Busy | None:
+    """A call as the server makes it."""
+    assert isinstance(CALL, Call)
+    try:
+        busy = await lanes.enter(name, CALL, ROUTE)
+        if busy is None:
+            entered.append(name)
+            await hold.wait()
+        return busy
+    finally:
+        lanes.leave(name)
+
+
+def test_places_of_those_who_left_are_free_at_once() -> None:
+    async def run() -> None:
+        lanes, hold, entered = Lanes(), asyncio.Event(), []
+        first = asyncio.create_task(one(lanes, "first", hold, entered))
+        waiting = [asyncio.create_task(one(lanes, f"w{n}", hold, entered)) for n in range(WAITING_PER_SLOT)]
+        await asyncio.sleep(0)
+        assert isinstance(await one(lanes, "extra", hold, entered), Busy)
+        waiting[0].cancel()
+        await asyncio.gather(waiting[0], return_exceptions=True)
+        assert entered == ["first"]  # one that left while it waited frees no slot
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        later = [asyncio.create_task(one(lanes, f"l{n}", hold, entered)) for n in range(WAITING_PER_SLOT)]
+        await asyncio.sleep(0)
+        hold.set()
+        assert await asyncio.gather(first, *later) == [None] * (1 + WAITING_PER_SLOT)
+        assert entered == ["first", *(f"l{n}" for n in range(WAITING_PER_SLOT))]
+
+    asyncio.run(run())
+
+
+def test_a_slot_that_frees_as_its_next_leaves_goes_to_the_one_after() -> None:
+    async def run() -> None:
+        lanes, hold, entered = Lanes(), asyncio.Event(), []
+        first = asyncio.create_task(one(lanes, "first", hold, entered))
+        second = asyncio.create_task(one(lanes, "second", asyncio.Event(), entered))
+        third = asyncio.create_task(one(lanes, "third", hold, entered))
+        await asyncio.sleep(0)
+        hold.set()  # in one turn of the loop, the first ends ...
+        second.cancel()  # ... and the second leaves
+        async with asyncio.timeout(20):
+            results = await asyncio.gather(first, second, third, return_exceptions=True)
+        assert [type(result) for result in results] == [type(None), asyncio.CancelledError, type(None)]
+        assert entered == ["first", "third"]
+
+    asyncio.run(run())
 
 
 def test_calls_over_the_limit_wait_their_turn_and_beyond_the_queue_are_told_when_to_come_back(tmp_path: Path) -> None:

@@ -525,6 +525,7 @@ def test_what_is_mounted_beside_the_calls_is_served_and_not_torn_by_a_client_tha
             writer.write(b"POST /mcp HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
             await begun.wait()
             writer.transport.abort()
+            assert (await s.post(*call(Dialect.ANTHROPIC)))[0] == 200  # by now the egress has seen that the client left
             gate.set()
             async with asyncio.timeout(20):
                 await ended.wait()
