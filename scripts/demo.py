@@ -111,6 +111,7 @@ def show(path: Path) -> str:
 
 def say(text: str) -> None:
     """A heading, in bold on a terminal."""
+    sys.stdout.flush()
     print(f"\n\033[1m{text}\033[0m" if TERMINAL else f"\n{text}", file=sys.stderr, flush=True)
 
 
