@@ -68,7 +68,7 @@ def phrases(low: str) -> Iterator[tuple[str, int, int]]:
     """The first place of each phrase in a plain text: its class, where it starts and ends."""
     for phrase in PHRASES:
         for word in phrase.needs:
-            if (found := _near(low, word, phrase.pattern)) is not None:
+            if word in low and (found := _near(low, word, phrase.pattern)) is not None:
                 yield phrase.cls, found.start(), found.end()
                 break
 

@@ -134,6 +134,8 @@ SHOWN = 4
 def secrets(text: str, low: str, long_words: Sequence[Word]) -> Iterator[tuple[str, int, int]]:
     """The credentials in a text, given it in lower case as well: what each is, where it starts, where it ends."""
     for word in long_words:
+        if word.text.isalnum() and word.text.islower() and not word.text.startswith("dapi"):
+            continue  # a digest or a name: no other format is without a sign or a capital
         for form in _OF_A_WORD:
             if form.needle in word.text:
                 yield from _matches(form, word.text, word.start)
