@@ -212,9 +212,10 @@ class _Egress:
                 attempt.context.content_type = answer.headers.get("content-type", "")
                 attempt.context.content_encoding = answer.headers.get("content-encoding", "")
             attempt.request_id = _short(answer.headers.get("request-id") or answer.headers.get("x-request-id"))
-            if 300 <= answer.status < 400 and answer.status != 304:
-                why = f"{route.destination} answered with a redirect, which is not followed"
-                return _answer(self._failed(attempt, 502, "upstream_redirects", why))
+            if answer.status < 200 or (300 <= answer.status < 400 and answer.status != 304):
+                what = "redirects" if answer.status >= 300 else "switches"
+                why = f"{route.destination} {what}, and that is not followed (status {answer.status})"
+                return _answer(self._failed(attempt, 502, f"upstream_{what}", why))
             if call.kind is Kind.CALL and answer.status < 300:
                 attempt.reader = UsageReader(
                     call.dialect, answer.headers.get("content-type", ""), answer.headers.get("content-encoding", "")

@@ -1,0 +1,147 @@
+"""A provider that lies: the harness gets the bytes or an error, the call is recorded once, the next call is not touched."""
+
+import asyncio
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from amem.egress.sse import MAX_EVENT_BYTES
+from amem.model.call import Dialect
+from tests.egress.support import call, session
+
+PATH, BODY = call(Dialect.ANTHROPIC, stream=True)
+START = b'data: {"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":7,"output_tokens":1}}}\n\n'
+STOP = b'data: {"type":"message_delta","usage":{"output_tokens":3}}\n\ndata: {"type":"message_stop"}\n\n'
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@asynccontextmanager
+async def upstream(answer: bytes, repeat: bytes = b"", times: int = 0) -> AsyncIterator[str]:
+    """A server that reads a head and sends this, however wrong, then closes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            writer.write(answer)
+            for _ in range(times):
+                writer.write(repeat)
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+LIES: dict[str, tuple[bytes, str]] = {
+    "nothing at all": (b"", "502"),
+    "no HTTP": (b"SSH-2.0-OpenSSH\r\n", "502"),
+    "half a head": (b"HTTP/1.1 200 OK\r\ncontent-ty", "502"),
+    "a status that is none": (b"HTTP/1.1 abc OK\r\n\r\n", "502"),
+    "huge headers": (OK + b"x-a: " + b"a" * 100_000 + b"\r\n\r\n", "502"),
+    "thousands of headers": (OK + b"".join(b"x-%d: 1\r\n" % n for n in range(5000)) + b"\r\n", "502"),
+    "a header that splits the answer": (OK + b"x-a: 1\r\r\nx-b: 2\r\ncontent-length: 2\r\n\r\n{}", "502"),
+    "two lengths": (OK + b"content-length: 2\r\ncontent-length: 20\r\n\r\n{}", "502"),
+    "length and chunks": (OK + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "502"),
+    "a length that is too long, whole": (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{}", "502"),
+    "a length that is too long, stream": (OK + b"content-length: 99999999\r\n\r\n" + START, "cut"),
+    "a bad chunk size": (CHUNKED + chunk(START) + b"zz\r\nxx\r\n", "cut"),
+    "a chunk without its end": (CHUNKED + chunk(START) + b"5\r\nabcdefgh\r\n", "cut"),
+    "chunks without an end": (CHUNKED + chunk(START), "cut"),
+    "a negative chunk": (CHUNKED + chunk(START) + b"-5\r\nabcde\r\n", "cut"),
+    "invalid UTF-8 in events": (CHUNKED + chunk(START) + chunk(b"data: \xff\xfe\n\n") + chunk(STOP) + b"0\r\n\r\n", "200"),
+    "events that are no JSON": (CHUNKED + chunk(START) + chunk(b"data: {{{{\n\ndata:\n\n") + chunk(STOP) + b"0\r\n\r\n", "200"),
+    "an encoding that it is not in": (
+        OK + b"content-encoding: br\r\ntransfer-encoding: chunked\r\n\r\n" + chunk(START) + b"0\r\n\r\n",
+        "200",
+    ),
+    "an encoding nobody knows": (OK + b"content-encoding: xyz\r\ntransfer-encoding: chunked\r\n\r\n" + chunk(START) + b"0\r\n\r\n", "200"),
+    "a body without a length": (OK + b"connection: close\r\n\r\n" + START + STOP, "200"),
+    "a switch of protocols": (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxyz", "502"),
+    "an answer before its answer": (b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED + chunk(START) + chunk(STOP) + b"0\r\n\r\n", "200"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_becomes_an_error_or_passes_and_is_recorded_once(tmp_path: Path, lie: str) -> None:
+    answer, outcome = LIES[lie]
+
+    async def run() -> None:
+        async with upstream(answer) as base, session(tmp_path, base_url=base) as s:
+            try:
+                status, got, _ = await s.post(PATH, BODY)
+                # What is wrong may come in one piece with the head, and then nothing of it was passed on yet.
+                seen = "cut" if outcome == "cut" and status == 502 else str(status)
+            except aiohttp.ClientError:
+                seen, got, status = "cut", b"", 200
+            assert seen == outcome, got
+            await s.row()
+            [row] = s.rows()
+            match outcome:
+                case "cut" if status == 200:
+                    assert (row["status"], row["partial"], row["input"]) == (200, 1, 7)
+                case "cut" | "502":
+                    assert (row["status"], row["input"]) == (502, None)
+                case _:
+                    assert row["input"] in (7, None)
+                    assert (row["unmetered_reason"] is None) == (row["input"] == 7)
+
+    asyncio.run(run())
+
+
+def test_a_stream_without_end_is_passed_on_with_flat_memory(tmp_path: Path) -> None:
+    """128 MB in one event that never ends, then the harness leaves: the meter held no more than its bound of it."""
+
+    async def run() -> None:
+        tracemalloc.start()
+        piece = chunk(b"x" * 65_536)
+        async with upstream(CHUNKED + chunk(START) + chunk(b"data: "), piece, 4096) as base, session(tmp_path, base_url=base) as s:
+            async with s.client.post(s.url + PATH, data=BODY) as answer:
+                got = 0
+                async for part in answer.content.iter_any():
+                    got += len(part)
+                    if got > 128 << 20:
+                        break
+                answer.close()
+            row = await s.row()
+            assert (row["partial"], row["input"], row["output"]) == (1, 7, 1)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak_bytes < MAX_EVENT_BYTES + (24 << 20)
+
+    asyncio.run(run())
+
+
+def test_other_calls_go_on_while_one_provider_stalls(tmp_path: Path) -> None:
+    async def run() -> None:
+        script: dict[str, Any] = {
+            "conversations": [{"match": "stall", "steps": [{"text": "x " * 50, "chunk": 4, "fault": {"kind": "stall", "after": 2}}]}],
+        }
+        async with session(tmp_path, script) as s:
+            path, body = call(Dialect.ANTHROPIC, stream=True, messages=[{"role": "user", "content": "stall"}])
+            stalled = [asyncio.create_task(s.post(path, body)) for _ in range(20)]
+            await s.provider.until(lambda p: sum(seen.outcome == "held" for seen in p.log) == 20)
+            assert (await s.post(PATH, BODY))[0] == 200
+            s.provider.release("stall")
+            results = await asyncio.gather(*stalled, return_exceptions=True)
+            assert all(isinstance(result, aiohttp.ClientError) for result in results)
+            assert len(s.rows()) == 21
+
+    asyncio.run(run())
