@@ -121,7 +121,7 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     old = work.get(task)
     if old.status.open:
         return Refused(Why.CONFLICT, f"{task} is still {old.status}: close it first", f"amem task invalidate {task}")
-    chain = [rows.task(one) for one in work.tx.rows("chain", {"chain": old.chain})]
+    chain = [rows.task(one) for one in work.tx.rows("tree", {"id": old.chain})]
     lessons = tuple(dict.fromkeys([*old.lessons, *(one for part in chain for one in part.handoffs)]))
     parent = work.get(old.parent) if old.parent else None
     priority, value = rank.filed(old.priority, parent)

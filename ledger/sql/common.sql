@@ -49,14 +49,10 @@ select t.id from @task t where t.twin = :twin and @mine order by t.seq desc limi
 select t.id from @task t where t.parent = :parent and t.origin = :origin and t.open = 1 order by t.seq desc limit 1
 
 -- tree --
--- A task and everything filed from it.
+-- A task and everything filed from it; of the first task of a chain, the chain.
 with recursive below(id) as (
     select t.id from @task t where t.id = :id union select t.id from @task t join below b on t.parent = b.id
 ) select @columns from @task t where t.id in (select id from below) order by t.seq
-
--- chain --
--- Everything filed from one task at the top.
-select @columns from @task t where t.chain = :chain order by t.seq
 
 -- upstream --
 -- The open tasks that some tasks wait on, directly or not; what lies behind a closed one counts no more.

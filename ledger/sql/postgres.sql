@@ -22,13 +22,13 @@ with tick as (
     ) top where :anything or string_to_array(r.requires, ' ') <@ :capabilities::text[]
     order by top.rank desc, top.seq limit 1
 ), picked as (
-    select t.seq from @task t where t.requires = (select requires from best) and t.status = 'admitted' and t.open_needs = 0
+    select t.id from @task t where t.requires = (select requires from best) and t.status = 'admitted' and t.open_needs = 0
         and not (:unless_ended and (select ended from late))
     order by t.rank desc, t.seq limit 1 for update skip locked
 ), moved as (
     update @task t set status = 'claimed', fence = t.fence + 1, holder = :by, session = :session, lease_ms = :lease_ms,
         lease_ends_ms = greatest((select ms from tick), t.changed_ms) + :lease_ms, reason = null, changed_ms = greatest((select ms from tick), t.changed_ms)
-    from picked where t.seq = picked.seq returning @columns
+    from picked where t.id = picked.id returning @columns
 ), noted as (
     insert into @event(task, kind, principal, at_ms, fence, data)
     select m.id, 'claimed', :by, m.changed_ms, m.fence, :data from moved m
@@ -40,13 +40,13 @@ select late.ended, exists(select 1 from best), m.* from late left join moved m o
 with tick as (
     select @now as ms
 ), picked as (
-    select t.seq from @task t where t.status = 'admitted' and t.open_needs = 0
+    select t.id from @task t where t.status = 'admitted' and t.open_needs = 0
         and (:anything or string_to_array(t.requires, ' ') <@ :capabilities::text[])
     order by t.rank desc, t.seq limit 1 for update skip locked
 ), moved as (
     update @task t set status = 'claimed', fence = t.fence + 1, holder = :by, session = :session, lease_ms = :lease_ms,
         lease_ends_ms = greatest((select ms from tick), t.changed_ms) + :lease_ms, reason = null, changed_ms = greatest((select ms from tick), t.changed_ms)
-    from picked where t.seq = picked.seq returning @columns
+    from picked where t.id = picked.id returning @columns
 ), noted as (
     insert into @event(task, kind, principal, at_ms, fence, data)
     select m.id, 'claimed', :by, m.changed_ms, m.fence, :data from moved m

@@ -7,10 +7,11 @@ create table @event(
 create unique index event_once on @event(task, fence, kind, (case when kind in ('claimed', 'completed') then 0 else seq end));
 create table @text(digest text primary key, text text not null);
 
--- The projection. `seq` is that of the task's first event. Room on each page lets a heartbeat stay on its own.
+-- The projection. `seq` is that of the task's first event. Few indexes: a claim and a completion write each that holds the row.
+-- Room on each page lets a heartbeat stay on its own.
 create table @task(
-    seq bigint primary key, family text not null, open integer not null,
-    id text not null unique, title text not null, status text not null, priority integer not null, rank double precision not null,
+    id text primary key, seq bigint not null, family text not null, open integer not null,
+     title text not null, status text not null, priority integer not null, rank double precision not null,
     requires text not null, origin text, creator text not null, parent text, chain text not null, twin text,
     open_needs integer not null, dependents integer not null, fence integer not null, holder text, session text,
     lease_ms bigint not null, lease_ends_ms bigint, handed_off integer not null, handoffs text not null, review text, reason text,
@@ -20,7 +21,6 @@ create index task_ready on @task(requires, rank desc, seq) where status = 'admit
 create index task_open on @task(rank desc, seq) where open = 1;
 create index task_leased on @task(lease_ends_ms) where status = 'claimed';
 create index task_parent on @task(parent) where parent is not null;
-create index task_chain on @task(chain);
 create index task_twin on @task(twin) where twin is not null;
 create table @need(on_task text not null, task text not null, primary key(on_task, task));
 create index need_task on @need(task, on_task);

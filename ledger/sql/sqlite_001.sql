@@ -20,7 +20,6 @@ create index task_ready on task(domain, requires, rank desc, seq) where status =
 create index task_open on task(domain, rank desc, seq) where open = 1;
 create index task_leased on task(domain, lease_ends_ms) where status = 'claimed';
 create index task_parent on task(parent) where parent is not null;
-create index task_chain on task(chain);
 create index task_twin on task(twin) where twin is not null;
 create table need(on_task text not null, task text not null, primary key(on_task, task)) without rowid;
 create index need_task on need(task, on_task);
