@@ -19,7 +19,7 @@ from amem.record.rows import Problem
 from amem.record.search import acl_token, fold, prepared, type_token
 from amem.settings.database import Connection
 
-VERSION = 1
+VERSION = 2
 """Of the schema; another one is dropped and built again."""
 COVER_CHARACTERS = 16_000
 """How much of an entry is looked at for the share of words; longer bodies are due for a split anyway."""

@@ -69,10 +69,10 @@ def write(root: Root, entries: Iterable[Entry]) -> None:
 
 
 class Bare:
-    """FTS5 as one would write it in an afternoon: two columns, OR, `bm25()`, the first ten, no filter."""
+    """FTS5 as one would write it in an afternoon: SQLite's own settings, two columns, OR, `bm25()`, the first ten, no filter."""
 
     def __init__(self, folder: Path, tokenizer: str = "porter unicode61 remove_diacritics 2", weights: str = "10, 1") -> None:
-        self.db: Connection = connect(folder / "bare.sqlite", durable=False)
+        self.db: Connection = connect(folder / "bare.sqlite", durable=True)
         self.weights = weights
         self.db.execute(f"create virtual table f using fts5(title, body, content='', contentless_delete=1, tokenize='{tokenizer}')")
 

@@ -407,6 +407,23 @@ def test_an_index_kept_up_to_date_equals_a_rebuilt_one(index: Index) -> None:
     other.close()
 
 
+def test_looking_at_one_file_reads_no_whole_folder(index: Index) -> None:
+    stored(index, entry("harbour"))
+    plans: list[str] = []
+    run = index.tables.connection.execute
+    asked: list[str] = []
+    index.tables.connection.set_trace_callback(asked.append)
+    made = stored(index, entry("lighthouse"))
+    index.note(index.store.path(made.id))
+    index.read(made.id)
+    index.tables.connection.set_trace_callback(None)
+    for sql in asked:
+        if sql.lower().startswith(("select", "update", "delete", "with")):
+            plans += [f"{row[3]}: {sql}" for row in run(f"explain query plan {sql}")]
+    assert [plan for plan in plans if plan.startswith("SCAN") and "SCAN acl" not in plan and "SCAN c" not in plan] == []
+    assert any("entry_place" in plan for plan in plans)
+
+
 def test_an_index_of_another_version_is_made_anew(index: Index) -> None:
     stored(index, entry("harbour"))
     index.tables.connection.execute("pragma user_version = 999")

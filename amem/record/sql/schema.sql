@@ -38,7 +38,7 @@ create table floor (id text primary key, label integer not null) without rowid;
 
 -- order --
 -- Made after a bulk build, which would only slow down with them.
-create index if not exists entry_folder on entry (folder);
+create index if not exists entry_place on entry (folder, name);
 create index if not exists entry_written on entry (status, written_at, n);
 create index if not exists entry_series on entry (series, turn) where series is not null;
 create index if not exists entry_acl on entry (status, acl, type);
