@@ -48,7 +48,7 @@ def _find(text: str) -> Iterator[Finding]:
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
     yield from _spoken(whole)
     budget = 2 * len(text) + 4096
-    waiting = [(0, stretches(whole), 1)]
+    waiting = [(0, stretches(whole, outermost=True), 1)]
     while waiting:
         origin, source, depth = waiting[-1]
         if (stretch := next(source, None)) is None:
@@ -66,7 +66,7 @@ def _find(text: str) -> Iterator[Finding]:
         for inner in _spoken(inside):
             yield Finding(inner.cls, inner.excerpt, start)
         if depth < DEPTH_LIMIT and stretch.deeper:
-            waiting.append((start, stretches(inside), depth + 1))
+            waiting.append((start, stretches(inside, outermost=False), depth + 1))
 
 
 def _cut(text: str) -> Cut:

@@ -190,8 +190,11 @@ def cut(text: str, low: str, odd: set[str]) -> Cut:
     return Cut(text, low, words, shape, odd, long_words)
 
 
-def stretches(of: Cut) -> Iterator[Stretch]:
-    """The encoded stretches of a text: what reads as text when decoded, and what is long and reads as nothing."""
+def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
+    """The encoded stretches of a text: what reads as text when decoded, and what is long and reads as nothing.
+
+    The old ciphers are tried on the outermost text only.
+    """
     if of.odd:
         if said := spoken(of.text):
             yield Stretch(0, said, deeper=False)
@@ -204,7 +207,7 @@ def stretches(of: Cut) -> Iterator[Stretch]:
         for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
             start, end = spans[found.start()][0], spans[found.end() - 1][1]
             yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
-    for ciphers, pivots in _CIPHERS:
+    for ciphers, pivots in _CIPHERS if outermost else ():
         end = 0
         for word in pivots:
             at = of.low.find(word, end)
