@@ -69,7 +69,9 @@ def test_principals(text: str) -> None:
     assert principal.kind(text) == text.split(":")[0]
 
 
-@pytest.mark.parametrize("text", ["", "human:asf", "human:asf:", "agent:", "agent:a b", "system:root", "agent:../x", "agent:x\n", "human:a:b:c"])
+@pytest.mark.parametrize(
+    "text", ["", "human:asf", "human:asf:", "agent:", "agent:a b", "system:root", "agent:../x", "agent:x\n", "human:a:b:c"]
+)
 def test_what_is_no_principal(text: str) -> None:
     assert not principal.is_principal(text)
 
@@ -89,7 +91,9 @@ def test_a_stamp_reads_back_to_the_millisecond(instant: datetime) -> None:
     assert clock.parse(clock.stamp(instant)) == instant.replace(microsecond=instant.microsecond // 1000 * 1000)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604800), ("4w", 2419200), ("30", 30), ("1.5h", 5400)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604800), ("4w", 2419200), ("30", 30), ("1.5h", 5400)]
+)
 def test_durations(text: str, seconds: float) -> None:
     assert clock.duration_s(text) == seconds
 
