@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from zoneinfo import ZoneInfo
 
+from amem.egress import routes
 from amem.egress.contexts import Contexts
 from amem.egress.reserve import Reservations
-from amem.egress.routes import Route, Way
+from amem.egress.routes import Auth, Route, Way
 from amem.logs.schema import PolicyDecision
 from amem.model.call import Dialect
 from amem.model.clock import Clock, now
@@ -13,7 +16,8 @@ from amem.model.label import Label
 from amem.policy.decision import Decision
 from amem.policy.request import Request
 from amem.settings.credentials import Secret
-from amem.settings.grants import Spend
+from amem.settings.grants import Grants, Spend
+from amem.settings.root import Root
 
 IDLE_S = 600.0
 """Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""
@@ -55,3 +59,18 @@ class Access:
     """Keeps each call's request and answer; None where the domain's grant says not to."""
     clock: Clock = field(default=now, repr=False)
     idle_s: float = IDLE_S
+
+
+def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: str, session: str) -> Mapping[str, Any]:
+    """What the grants add to the access of a session with one destination: its spend limits, contexts and tunnels.
+
+    To be passed on as keywords: `Access(..., **granted(...))`. Raises UnavailableError for a destination that is not granted.
+    """
+    limits = {destination: limit} if (limit := grants.spend.get(destination)) is not None else {}
+    kept = grants.domains[domain].contexts
+    return {
+        "spend": limits,
+        "reservations": Reservations(root, ZoneInfo(grants.spend_zone)) if limits else None,
+        "contexts": Contexts(root.record / domain / ".contexts" / session) if kept else None,
+        "tunnels": routes.tunnels(destination, Auth(auth), grants),
+    }

@@ -16,6 +16,7 @@ from aiohttp.typedefs import Handler
 
 from amem.egress import encodings, flow, replies, routes, scrub, shaping
 from amem.egress.access import Access as Access
+from amem.egress.access import granted as granted
 from amem.egress.attempt import GONE, Attempt
 from amem.egress.contexts import Context
 from amem.egress.flow import Headers, Kind, Malformed, Target
@@ -83,6 +84,8 @@ class _Egress:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
             await reservations.close()
+        if self._access.contexts is not None:
+            await asyncio.to_thread(self._access.contexts.close)
 
     # ---- one request -------------------------------------------------------------------
 
