@@ -1,4 +1,6 @@
-"""The stage's own work: wait for a plan, make the trees only the host's root can make, clone PID 1, write its maps, watch over it.
+"""The stage's own work: clone PID 1 and write its maps, wait for a plan, take the trees only the host's root can take, watch over it.
+
+PID 1 is cloned while the launcher still plans, because the namespaces are the same in every plan and a third of the time.
 
 Stays the parent of PID 1 until it ends: the second layer of "nothing outlives the launcher" (the first is PID 1's link). Single-threaded
 from beginning to end, which is what makes a raw clone right.
@@ -10,49 +12,102 @@ import marshal
 import os
 import select
 
-from amem.sandbox import calls, init, mounts
+from amem.sandbox import calls, init, mounts, network
 from amem.sandbox.ids import OUTSIDE_ID
 
-ON_HOST = ("idmap", "clone")
-"""The verbs of a plan that the stage itself carries out, before there is a sandbox."""
+EARLY = ("loopback", "private")
+"""The verbs PID 1 carries out before it has a plan: they are the same in every plan."""
+
+USUAL_INSIDE_ID = 1000
 
 Steps = tuple[tuple[str, tuple[object, ...]], ...]
+_TERMINAL_SIGNALS = (
+    _signal.SIGINT,
+    _signal.SIGQUIT,
+    _signal.SIGTSTP,
+    _signal.SIGTTIN,
+    _signal.SIGTTOU,
+    _signal.SIGHUP,
+    _signal.SIGTERM,
+)
+
+
+class Init:
+    """The stage's side of a PID 1 that waits for its plan."""
+
+    def __init__(self, pid: int, pidfd: int, feed: _socket.socket, maps: tuple[int, int, int, bool]) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.feed = feed
+        self.maps = maps
+        """Inside id, outside user and group, and whether the stage wrote them."""
+
+    def discard(self) -> None:
+        """End one that is not wanted."""
+        _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.pidfd)
+        self.feed.close()
 
 
 def main(link: _socket.socket, life: int) -> None:
     """Wait for one message, make one sandbox, stay until it or the launcher ends. Never returns."""
     _stand_aside()
     context = init.Context(link)
-    _make_ready(context)
-    message = _receive(link)
-    if message is None:
+    mounts_watch = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+    early = _make_ready(context, life)
+    body = _receive(link)
+    if not body:
         os._exit(0)
-    steps, run, headless = message
-    os._exit(_build(context, life, steps, run, headless))
+    if early is not None and _changed(mounts_watch):
+        early.discard()  # what was mounted since would not show inside
+        early = None
+    os._exit(_build(context, life, early, body))
 
 
-def _make_ready(context: init.Context) -> None:
-    """What root will need most likely, made while the launcher still plans. A failure shows when it is needed."""
-    if os.geteuid() == 0:
-        try:  # noqa: SIM105 (contextlib is not loaded here)
+def _make_ready(context: init.Context, life: int) -> Init | None:
+    """While the launcher still plans: the namespaces, and what the plan will most likely need of the host's root.
+
+    Whatever fails here is tried again, and told, when the plan asks for it.
+    """
+    user, group = os.geteuid(), os.getegid()
+    try:
+        if user == 0:
+            _leave_groups()
             context.namespaces[0, 0] = _idmap_namespace(0, 0, OUTSIDE_ID)
-        except OSError:
-            pass
+            return _new_init(context, life, (USUAL_INSIDE_ID, OUTSIDE_ID, OUTSIDE_ID, True))
+        return _new_init(context, life, (USUAL_INSIDE_ID, user, group, False))
+    except OSError:
+        return None
+
+
+def _leave_groups() -> None:
+    try:  # noqa: SIM105 (contextlib is not loaded here)
+        os.setgroups([])  # root's groups would still open what belongs to them
+    except PermissionError:
+        pass  # root of a user namespace that denies it: its groups are nobody's outside
+
+
+def _changed(mounts_watch: int) -> bool:
+    """Was anything mounted or unmounted since the descriptor was opened? proc_pid_mounts(5)."""
+    poll = select.poll()
+    poll.register(mounts_watch, select.POLLPRI)
+    return bool(poll.poll(0))
 
 
 def _stand_aside() -> None:
     """Leave the launcher's process group: the terminal's signals are for the launcher, which passes them on as it sees fit."""
     os.setpgid(0, 0)
-    for number in (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGHUP, _signal.SIGTERM):
+    for number in _TERMINAL_SIGNALS:
         _signal.signal(number, _signal.SIG_IGN)
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     _signal.set_wakeup_fd(-1)
 
 
-def _receive(link: _socket.socket) -> tuple[Steps, tuple[object, ...], bool] | None:
+def _receive(link: _socket.socket) -> bytes:
+    """The plan's message, unread; nothing when the launcher closed the link."""
     head = _exactly(link, 4)
-    body = _exactly(link, int.from_bytes(head, "little")) if head else b""
-    return marshal.loads(body) if body else None
+    return _exactly(link, int.from_bytes(head, "little")) if head else b""
 
 
 def _exactly(link: _socket.socket, count: int) -> bytes:
@@ -66,23 +121,58 @@ def _exactly(link: _socket.socket, count: int) -> bytes:
     return bytes(parts)
 
 
-def _build(context: init.Context, life: int, steps: Steps, run: tuple[object, ...], headless: bool) -> int:
-    link, verb = context.link, ""
+def _build(context: init.Context, life: int, early: Init | None, body: bytes) -> int:
+    link, verb = context.link, "idmap"
+    steps: Steps = marshal.loads(body)[0]
     try:
-        at = [verb for verb, _ in steps].index("clone")
-        verb = "idmap"
+        at = [each for each, _ in steps].index("clone")
         for _, args in steps[:at]:
             idmap(context, *args)  # type: ignore[arg-type]
-        verb, args = steps[at]
-        pid, pidfd = _clone(context, steps[at + 1 :], run, headless, life, *args)  # type: ignore[arg-type]
+        verb = "clone"
+        maps: tuple[int, int, int, bool] = steps[at][1]  # type: ignore[assignment]
+        if early is not None and early.maps != maps:
+            early.discard()
+            early = None
+        made = early if early is not None else _new_init(context, life, maps)
     except OSError as error:
         init.send(link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
         return 125
+    init.send(link, ("pid", made.pid), [made.pidfd])
+    link.close()
+    _feed(made.feed, context, body)
+    return _watch(made.pid, made.pidfd, life)
+
+
+def _feed(feed: _socket.socket, context: init.Context, body: bytes) -> None:
+    """Hand the plan to PID 1, and the trees the stage took beside it."""
+    names = tuple(context.taken)
+    head = marshal.dumps(names)
+    try:
+        network.send_fds(feed, len(head).to_bytes(4, "little") + head, [context.taken[name] for name in names])
+        feed.sendall(len(body).to_bytes(4, "little") + body)
+    except BrokenPipeError:
+        pass  # it failed at an early step, and has told the launcher
+    feed.close()
     for fd in (*context.taken.values(), *context.namespaces.values()):
         os.close(fd)
-    init.send(link, ("pid", pid), [pidfd])
-    link.close()
-    return _watch(pid, pidfd, life)
+
+
+def _await_plan(context: init.Context, feed: _socket.socket) -> None:
+    """PID 1's side of `_feed`. Never returns."""
+    data, ancillary, _, _ = feed.recvmsg(4, 4096)
+    if not data:
+        os._exit(125)
+    fds = [int.from_bytes(raw[at : at + 4], "little") for _, _, raw in ancillary for at in range(0, len(raw), 4)]
+    head = data if len(data) == 4 else data + _exactly(feed, 4 - len(data))
+    names: tuple[str, ...] = marshal.loads(_exactly(feed, int.from_bytes(head, "little")))
+    context.taken = dict(zip(names, fds, strict=True))
+    body = _receive(feed)
+    feed.close()
+    if not body:
+        os._exit(125)
+    steps, run, headless = marshal.loads(body)
+    at = [verb for verb, _ in steps].index("clone")
+    init.main(context, tuple(step for step in steps[at + 1 :] if step[0] not in EARLY), run, headless)
 
 
 def _watch(pid: int, pidfd: int, life: int) -> int:
@@ -122,58 +212,45 @@ def _idmap_namespace(owner: int, group: int, outside: int) -> int:
         os.waitpid(pid, 0)
 
 
-def _clone(
-    context: init.Context,
-    steps: Steps,
-    run: tuple[object, ...],
-    headless: bool,
-    life: int,
-    inside: int,
-    user: int,
-    group: int,
-    mapped_by_stage: bool,
-) -> tuple[int, int]:
-    read, write = os.pipe2(os.O_CLOEXEC)
-    if os.geteuid() == 0:
-        try:  # noqa: SIM105 (contextlib is not loaded here)
-            os.setgroups([])  # root's groups would still open what belongs to them
-        except PermissionError:
-            pass  # root of a user namespace that denies it: its groups are nobody's outside
+def _new_init(context: init.Context, life: int, maps: tuple[int, int, int, bool]) -> Init:
+    """Clone PID 1 into its namespaces, write its maps, and let it do what every plan begins with. Raises OSError."""
+    inside, user, group, mapped_by_stage = maps
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     pid, pidfd = calls.clone(calls.ALL_NAMESPACES)
     if pid == 0:
         os.close(life)
-        os.close(write)
-        if not mapped_by_stage:
-            _map_self(context.link, inside, user, group)
-        elif not os.read(read, 1):
+        ours.close()
+        verb = "map"
+        try:
+            if not mapped_by_stage:
+                _map_self(inside, user, group)
+            elif not theirs.recv(1):
+                os._exit(125)
+            for number in _TERMINAL_SIGNALS:
+                _signal.signal(number, _signal.SIG_DFL)  # void for a PID 1, and no harness inherits an ignored one
+            for verb in EARLY:
+                init.VERBS[verb](context)
+        except OSError as error:
+            init.send(context.link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
             os._exit(125)
-        os.close(read)
-        for number in (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTSTP, _signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGHUP, _signal.SIGTERM):
-            _signal.signal(number, _signal.SIG_DFL)  # void for a PID 1, and no harness inherits an ignored one
-        init.main(context, steps, run, headless)
+        _await_plan(context, theirs)
+    theirs.close()
+    made = Init(pid, pidfd, ours, maps)
     try:
         if mapped_by_stage:
             _write_map(pid, "uid_map", inside, user)
             _write_map(pid, "gid_map", inside, group)
-            os.write(write, b"m")
+            ours.send(b"m")
     except OSError:
-        _signal.pidfd_send_signal(pidfd, _signal.SIGKILL)
-        os.waitpid(pid, 0)
+        made.discard()
         raise
-    finally:
-        os.close(read)
-        os.close(write)
-    return pid, pidfd
+    return made
 
 
-def _map_self(link: _socket.socket, inside: int, user: int, group: int) -> None:
-    """Anybody may map the own id, once group changes are given up (user_namespaces(7))."""
-    try:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{inside} {user} 1"), ("gid_map", f"{inside} {group} 1")):
-            _write("/proc/self/" + name, text)
-    except OSError as error:
-        init.send(link, ("failed", "map", error.errno or 0, error.strerror or str(error), str(error.filename or "")))
-        os._exit(125)
+def _map_self(inside: int, user: int, group: int) -> None:
+    """Anybody may map the own id, once group changes are given up (user_namespaces(7)). Raises OSError."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{inside} {user} 1"), ("gid_map", f"{inside} {group} 1")):
+        _write("/proc/self/" + name, text)
 
 
 def _write_map(pid: int, name: str, inside: int, outside: int) -> None:
