@@ -27,6 +27,7 @@ from amem.settings.root import Root
 MAX_FILE_BYTES = 16 << 20
 """A larger file is no entry; it is reported, not read."""
 _TEMPORARY = re.compile(r"\.mem-[a-z0-9-]+\.md\.\d+\.[0-9a-f]{12}")
+_NOT_OURS = {errno.ELOOP: "a link, not a file", errno.EACCES: "may not be read", errno.ENXIO: "not a regular file"}
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -89,8 +90,8 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"{path.stem} is not in the record") from None
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise Malformed("a link, not a file") from error
+            if error.errno in _NOT_OURS:
+                raise Malformed(_NOT_OURS[error.errno]) from error
             raise
         try:
             found = os.fstat(descriptor)
@@ -261,6 +262,8 @@ def _folders_in(path: str | os.PathLike[str]) -> list["os.DirEntry[str]"]:
 def _all(descriptor: int, size: int) -> bytes:
     """Read to the end, whatever the size said."""
     data = os.read(descriptor, size + 1)
+    if len(data) == size:  # one more was asked for and is not there
+        return data
     while chunk := os.read(descriptor, 1 << 20):
         data += chunk
         if len(data) > MAX_FILE_BYTES:

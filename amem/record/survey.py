@@ -274,6 +274,10 @@ def _forget(tables: Tables, store: Store, ids: Iterable[str], tally: Tally) -> N
     for entry_id in ids:
         _again(tables, store, tables.drop(entry_id))
         tally.removed += 1
+        # The other file of this id, if there is one, is the entry now.
+        sql = "select path from problem where kind = 'duplicate' and why glob ?"
+        for (other,) in tables.connection.execute(sql, (f"{entry_id} *",)).fetchall():
+            look(tables, store, store.folder / other, tally)
 
 
 def _again(tables: Tables, store: Store, ids: Iterable[str]) -> None:

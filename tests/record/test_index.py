@@ -365,6 +365,10 @@ def test_of_two_files_with_one_id_the_one_in_its_place_counts(index: Index, how:
     report = index.refresh() if how == "refresh" else index.rebuild()
     assert [(problem.path, problem.kind) for problem in report.problems] == [("dom-me/1-copy.md", "duplicate")]
     assert titles(index, "harbour impostor") == ["harbour"]
+    path.unlink()
+    index.refresh()
+    assert [(problem.path, problem.kind) for problem in index.problems()] == [("dom-me/1-copy.md", "misplaced")]
+    assert titles(index, "harbour impostor") == ["impostor"]
 
 
 def test_a_write_in_place_is_noticed_by_a_full_refresh(index: Index) -> None:

@@ -1,4 +1,5 @@
 import os
+import socket
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -88,8 +89,8 @@ def test_a_moved_file_is_found(store: Store, tmp_path: Path) -> None:
     assert store.read(made.id) == made
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "large"])
-def test_what_is_no_regular_file_is_not_read(store: Store, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["link", "pipe", "socket", "folder", "large"])
+def test_what_is_no_regular_file_is_not_read(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     path = store.put(entry())
     target = tmp_path / "target"
     path.rename(target)
@@ -98,6 +99,10 @@ def test_what_is_no_regular_file_is_not_read(store: Store, tmp_path: Path, kind:
             path.symlink_to(target)
         case "pipe":
             os.mkfifo(path)
+        case "socket":
+            monkeypatch.chdir(path.parent)  # the name of a socket is at most 107 bytes
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(path.name)
         case "folder":
             path.mkdir()
         case "large":
