@@ -35,7 +35,7 @@ Module = tuple[str, str]
 NESTING_LIMIT = 12
 """Brackets in brackets: regorus' parse time doubles with each (0.13: 0.2 s at 13, hours at 30), with the GIL held."""
 _CACHED = 1024
-_ENGINES_PER_THREAD = 4
+_ENGINES_PER_THREAD = 16
 _WHERE = re.compile(r"--> (\S+:\d+:\d+)")
 _ERROR = re.compile(r"^(?:\d+ \| *)?error: (.{1,160})", re.MULTILINE)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -58,13 +58,20 @@ class PolicyEngine:
         self._rules = tuple(rules)
         self._data = data
         self._serial = next(_serials)
+        self._rules_of: dict[str, tuple[Module, ...]] = {}
         self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._steady = not any(_UNSTEADY.search(text) for _, text in (*self._modules, *self._rules))
         self._decided: dict[str, Decision] = {}
         """What was decided on a request, by its whole text: the calls of a session differ in nothing. Only when steady."""
         self.version = _version((*self._modules, *self._rules))
         """`sha256:` and 16 digits over the modules and rules, in order."""
-        self._interpreter()
+        self._interpreter("")
+        told = [(rule, _actions(*rule)) for rule in self._rules]
+        self._rules_of = {
+            action: tuple(rule for rule, actions in told if actions is None or action in actions)
+            for action in frozenset().union(*(actions for _, actions in told if actions))
+        }
+        """The record's rules that can deny an action, for the actions that some rule names; all rules for any other."""
 
     def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
         """The same policy over other data: after `grants.toml` changed."""
@@ -83,13 +90,13 @@ class PolicyEngine:
         found: Any = None
         denials: Any = []
         try:
-            interpreter = self._interpreter()
+            interpreter = self._interpreter(request.action)
             interpreter.set_input_json(asked)
             found = interpreter.eval_rule("data.amem.decision")
-            if self._rules:
+            if self._rules_of.get(request.action, self._rules):
                 denials = interpreter.eval_rule("data.amem.record.denials")
         except BaseException as error:  # a panic of regorus is a BaseException
-            _running.engines.pop(self._serial, None)
+            _running.engines.pop(self._key(request.action), None)
             if not _is_regorus(error):
                 raise
             return self._deny(request, digest, "policy_error", why=_told(error))
@@ -159,12 +166,16 @@ class PolicyEngine:
             grant = self._grants[key] = resolve(self._data, *key)
         return grant
 
-    def _interpreter(self) -> Any:
-        """This thread's interpreter of this policy. The oldest of a thread is dropped by that thread: see above."""
-        engines: OrderedDict[int, Any] = _running.engines
-        found = engines.get(self._serial)
+    def _key(self, action: str) -> tuple[int, str]:
+        return self._serial, action if action in self._rules_of else ""
+
+    def _interpreter(self, action: str) -> Any:
+        """This thread's interpreter for an action. The oldest of a thread is dropped by that thread: see above."""
+        engines = _running.engines
+        key = self._key(action)
+        found = engines.get(key)
         if found is None:
-            found = engines[self._serial] = _build(self._modules, self._rules, self._data)
+            found = engines[key] = _build(self._modules, self._rules_of.get(action, self._rules), self._data)
             while len(engines) > _ENGINES_PER_THREAD:
                 engines.popitem(last=False)
         return found
@@ -207,15 +218,10 @@ class Outline(NamedTuple):
 
 def outline(name: str, text: str) -> Outline:
     """The outline of a module that loads. Raises ConfigError."""
-    import regorus
-
-    engine = regorus.Engine()
-    engine.set_rego_v0(False)
-    _add(engine, name, text)
     rules: set[str] = set()
     calls: set[str] = set()
     denials: set[str | None] = set()
-    for module in json.loads(engine.get_ast_as_json()):
+    for module in _syntax(name, text):
         for rule in module["ast"]["rules"]:
             head = _head(rule)
             rules.add(head[0])
@@ -223,6 +229,48 @@ def outline(name: str, text: str) -> Outline:
                 denials.add(head[1])
         calls.update(_calls(module["ast"]["rules"]))
     return Outline(frozenset(rules), frozenset(calls), frozenset(denials))
+
+
+def _syntax(name: str, text: str) -> Any:
+    import regorus
+
+    engine = regorus.Engine()
+    engine.set_rego_v0(False)
+    _add(engine, name, text)
+    return json.loads(engine.get_ast_as_json())
+
+
+def _actions(name: str, text: str) -> frozenset[str] | None:
+    """The actions that a module's denials name in their first statement, `input.action == "…"`; None when one does not.
+
+    Of another action such a rule neither holds nor errs: its first statement fails.
+    """
+    named: set[str] = set()
+    for module in _syntax(name, text):
+        for rule in module["ast"]["rules"]:
+            if _head(rule)[0] != "deny":
+                continue
+            for body in rule.get("Spec", {}).get("bodies") or [{}]:
+                action = _first_action(body)
+                if action is None:
+                    return None
+                named.add(action)
+    return frozenset(named)
+
+
+def _first_action(body: Any) -> str | None:
+    match body:
+        case {
+            "query": {
+                "stmts": [
+                    {"literal": {"Expr": {"expr": {"BoolExpr": {"op": "Eq", "lhs": left, "rhs": {"String": {"value": str(action)}}}}}}},
+                    *_,
+                ]
+            }
+        }:
+            return action if _path(left) == "input.action" else None
+        case _:
+            return None
 
 
 def _head(rule: Any) -> tuple[str, str | None]:
@@ -274,10 +322,10 @@ _serials = itertools.count()
 
 
 class _Running(threading.local):
-    """The interpreters of this thread, by the serial of their `PolicyEngine`."""
+    """The interpreters of this thread, by the serial of their `PolicyEngine` and the action."""
 
     def __init__(self) -> None:
-        self.engines: OrderedDict[int, Any] = OrderedDict()
+        self.engines: OrderedDict[tuple[int, str], Any] = OrderedDict()
 
 
 _running = _Running()

@@ -100,7 +100,7 @@ def test_who_says_to_be_the_owner_is_not(engine: PolicyEngine) -> None:
 def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> None:
     engine = PolicyEngine(builtin(), DATA)
     first = engine.decide(write(findings=["secret"]))
-    engine_module._running.engines[engine._serial] = object()  # an evaluation would now fail
+    engine_module._running.engines[engine._serial, ""] = object()  # an evaluation would now fail
     again = engine.decide(write(findings=["secret"]))
     assert replace(again, id=first.id) == first and again.id != first.id
     assert engine.decide(write(findings=["hidden"])).code == "policy_error"
@@ -220,6 +220,22 @@ def test_a_records_rule_wins_over_the_policy_and_is_cited() -> None:
     assert ruled.version != PolicyEngine(builtin(), DATA).version
 
 
+def test_a_rule_that_names_its_action_costs_the_others_nothing_and_still_denies() -> None:
+    elsewhere = 'package amem.rules\n\ndeny contains {"policy": "pol-L1-007"} if {\n\tinput.action == "read"\n}\n'
+    anywhere = (
+        'package amem.rules\n\ndeny contains {"policy": "pol-L1-008"} if {\n\tinput.domain == "dom-b"\n\tinput.action == "write"\n}\n'
+    )
+    ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE), ("pol-L1-007", elsewhere), ("pol-L1-008", anywhere)])
+    assert {action: [name for name, _ in rules] for action, rules in ruled._rules_of.items()} == {
+        "write": ["pol-L1-001", "pol-L1-008"],
+        "read": ["pol-L1-007", "pol-L1-008"],
+    }
+    assert ruled.decide(read()).citations == ("pol-L1-007",)
+    assert ruled.decide(write()).citations == ("pol-L1-001",)
+    assert ruled.decide(write(principal=OWNER, domain="dom-b", type="method")).citations == ("pol-L1-008",)
+    assert ruled.decide(call()).allow
+
+
 def test_two_rules_both_speak() -> None:
     other = RULE.replace("001", "002").replace(', "code": "no_facts"', "")
     found = PolicyEngine(builtin(), DATA, [("a", RULE), ("b", other)]).decide(write())
@@ -312,7 +328,7 @@ def test_a_panic_denies_and_the_next_decision_is_right(engine: PolicyEngine) -> 
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait()
-    engine_module._running.engines[engine._serial] = lent.pop()
+    engine_module._running.engines[engine._serial, ""] = lent.pop()
     try:
         found = engine.decide(write())
         assert codes(found) == ["policy_error"] and "unsendable" in found.sentence()
@@ -328,7 +344,7 @@ def test_an_interrupt_is_not_swallowed(engine: PolicyEngine, interrupt: type[Bas
         def set_input_json(self, text: str) -> None:
             raise interrupt
 
-    engine_module._running.engines[engine._serial] = Interrupted()
+    engine_module._running.engines[engine._serial, ""] = Interrupted()
     with pytest.raises(interrupt):
         engine.decide(write())
     assert engine.decide(write()).allow

@@ -66,7 +66,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def ours(data: dict[str, Any], inputs: list[dict[str, Any]]) -> list[Any]:
-    interpreter = PolicyEngine(builtin(), data)._interpreter()
+    interpreter = PolicyEngine(builtin(), data)._interpreter("")
     answers: list[Any] = []
     for asked in inputs:
         interpreter.set_input_json(json.dumps(asked))
