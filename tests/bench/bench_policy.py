@@ -115,7 +115,7 @@ def run() -> list[Row]:
     start = time.perf_counter()
     for _ in range(10):
         PolicyEngine(builtin(), data(), rules())
-    rows.append(Row("P5", "reload, before the swap", (time.perf_counter() - start) * 1e5, "-", None, "ms", "blocks no decision", None))
+    rows.append(Row("P5", "reload, before the swap", (time.perf_counter() - start) * 1e2, "-", None, "ms", "blocks no decision", None))
     return rows
 
 
