@@ -36,7 +36,8 @@ from amem.model.call import Dialect
 from amem.model.clock import stamp
 
 MAX_BODY_BYTES = 64 << 20
-BODY_TIMEOUT_S = 120.0
+BODY_TIMEOUT_S = 30.0
+"""For the whole body: it comes over loopback. A body whose chunks go wrong ends here too, as aiohttp waits on (3.14)."""
 WHOLE_BYTES = 1 << 20
 """An answer up to this length goes out in one write."""
 

@@ -163,6 +163,15 @@ def test_usage_is_added_up_by_destination_and_model(root: Root) -> None:
     ]
 
 
+def test_what_a_harness_reports_is_kept_under_its_own_source(root: Root) -> None:
+    recorded(root, row(1))
+    meter.keep(root, [row(2, source=ObservedBy.HARNESS, billing=Billing.PLAN), row(1)])
+    assert [(found["source"], found["billing"], found["calls"]) for found in meter.report(root)] == [
+        ("egress", "metered", 1),
+        ("harness", "plan", 1),
+    ]
+
+
 def test_usage_can_be_narrowed_and_grouped_otherwise(root: Root) -> None:
     recorded(root, row(1), row(11), row(12, session="ses-00000002"), row(13, source=ObservedBy.HARNESS))
     by_day = meter.report(root, ("day",), source=ObservedBy.EGRESS)

@@ -97,3 +97,26 @@ def test_an_upgrade_is_never_granted_or_passed_on(tmp_path: Path) -> None:
             assert s.provider.log == []
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("rest", [b"zz\r\n{}\r\n0\r\n\r\n", b"-1\r\n{}\r\n", b"2\r\n{}XX0\r\n\r\n", b"ffffffffffffffffff\r\n{}"])
+def test_a_body_that_goes_wrong_after_its_head_is_a_400_and_no_call(
+    tmp_path: Path, rest: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amem.egress.server.BODY_TIMEOUT_S", 1.0)
+
+    async def run() -> None:
+        async with session(tmp_path) as s:
+            reader, writer = await asyncio.open_connection("127.0.0.1", s.port)
+            writer.write(head(b"transfer-encoding: chunked") + b"2\r\n{ \r\n")
+            await writer.drain()
+            assert (await s.post(PATH, BODY))[0] == 200  # by now the egress waits for the rest
+            writer.write(rest)
+            async with asyncio.timeout(20):
+                answer = await reader.read(65536)
+            writer.close()
+            assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.0 400", b""), answer[:200]
+            assert len(s.provider.log) == 1
+            assert not [record for record in caplog.records if record.exc_info]
+
+    asyncio.run(run())
