@@ -66,6 +66,15 @@ def test_step_of_the_wall_clock_ends_no_lease_and_prolongs_none(path: Path, step
         assert claimed(ledger, by="agent:other").fence == 2
 
 
+def test_time_goes_on_when_the_wall_clock_was_set_back(path: Path) -> None:
+    host = Host()
+    with host.open(path) as ledger:
+        before = filed(ledger).created_ms
+        host.wall_ms -= 7_200_000
+        host.up_ms += 500
+        assert filed(ledger).created_ms == before + 500
+
+
 def test_clock_never_goes_back_over_a_boot(path: Path) -> None:
     host = Host()
     with host.open(path) as ledger:

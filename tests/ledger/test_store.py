@@ -261,6 +261,25 @@ def test_fan_out_files_children_and_a_continuation_that_runs_after_them_and_the_
     assert {task.id for task in ledger.tree(held.id)} == {held.id, rest.id, *(child.id for child in children)}
 
 
+def test_part_that_asks_for_more_than_the_held_task_stays_proposed(ledger: Ledger) -> None:
+    admitted(ledger, requires=("code",))
+    held = claimed(ledger, SES)
+    parts = [Spawn("more", "one", ("code", "gpu")), Spawn("same", "two", ("code",)), Spawn("never", "three", ("irreversible",))]
+    fan = ledger.fan_out(parts, domain=DOM, by=BOT, under=holding(held), session=SES, admit_own=True)
+    assert [(child.task.status, child.task.review) for child in fan.children] == [
+        (Status.PROPOSED, "human"), (Status.ADMITTED, None), (Status.PROPOSED, "human"),
+    ]  # fmt: skip
+    assert fan.continuation.status is Status.ADMITTED
+
+
+def test_own_filings_stay_proposed_where_the_grant_does_not_admit_them(ledger: Ledger) -> None:
+    admitted(ledger)
+    held = claimed(ledger, SES)
+    fan = ledger.fan_out([Spawn("a", "one")], domain=DOM, by=BOT, under=holding(held), session=SES, admit_own=False)
+    assert [child.task.status for child in fan.children] == [Status.PROPOSED]
+    assert fan.continuation.status is Status.PROPOSED
+
+
 def test_continuation_waits_for_the_parents_session_to_end(ledger: Ledger) -> None:
     admitted(ledger)
     held = claimed(ledger, SES)
