@@ -187,6 +187,8 @@ class Harness:
     """The file of the private home that a headless run reads as its stdin; None where it reads nothing."""
     answer: AnswerKind = AnswerKind.TEXT
     hooks: tuple[Hook, ...] = ()
+    masked: tuple[str, ...] = ()
+    """Files of the work tree that could switch the hooks off and that no argument of ours beats: a launch hides those there are."""
     mcp_tool: str | None = None
     """The name a memory tool has for the model and in hooks, with `{tool}` in it; None where nobody has seen one."""
     refusals: Mapping[Auth, str] = field(default_factory=dict)
@@ -257,10 +259,18 @@ def launch(harness: Harness, facts: LaunchFacts) -> Launch:
         raise UsageError("an argument holds a NUL character")
     return Launch(
         argv=argv,
-        env={**_common(facts), **harness.environment(facts)},
+        env={**session_env(facts), **harness.environment(facts)},
         files=harness.files(facts),
         answer=harness.answer if facts.headless else AnswerKind.TEXT,
     )
+
+
+def session_env(facts: LaunchFacts) -> dict[str, str]:
+    """What every session has: who it is and where its memory answers."""
+    env = {"AMEM_SESSION": facts.session, "MEMORY_MCP_URL": facts.mcp_url}
+    if facts.token is not None:
+        env["AMEM_TOKEN"] = facts.token
+    return env
 
 
 def tunnel(facts: LaunchFacts) -> dict[str, str]:
@@ -296,11 +306,3 @@ def _mode(harness: Harness, auth: str) -> Auth:
         why = harness.refusals.get(mode, "it has no such mode")
         raise UsageError(f"{harness.name}: AUTH {mode} is not supported: {why}", hint=f"--auth {harness.auth[0]}", auth=auth)
     return mode
-
-
-def _common(facts: LaunchFacts) -> dict[str, str]:
-    """What every session has: who it is and where its memory answers."""
-    env = {"AMEM_SESSION": facts.session, "MEMORY_MCP_URL": facts.mcp_url}
-    if facts.token is not None:
-        env["AMEM_TOKEN"] = facts.token
-    return env

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, session_env, tunnel
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
 
@@ -13,6 +13,8 @@ HOOKS = (
     Hook(event="SessionEnd", kind=HookKind.SESSION_END, timeout_s=30),
 )
 MCP_FILE = ".amem/claude-mcp.json"
+SETTINGS_FILE = ".amem/claude-settings.json"
+"""Given by flag, which beats a work tree's `.claude/settings.json`: that could else end all hooks, or name another egress."""
 ROLES = (
     "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_FABLE_MODEL",
     "CLAUDE_CODE_SUBAGENT_MODEL",
@@ -44,7 +46,9 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
     if facts.mcp_headers:
         server["headers"] = facts.mcp_headers
     settings = {
+        "disableAllHooks": False,
         "hooks": hook_table(facts, "claude", HOOKS),
+        "env": {**session_env(facts), **environment(facts)},
         "permissions": {"allow": ["mcp__memory"]},
         "showThinkingSummaries": True,
         "skipDangerousModePermissionPrompt": True,
@@ -58,7 +62,7 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         # A key counts as approved by its last twenty characters.
         state["customApiKeyResponses"] = {"approved": [facts.placeholder[-20:]], "rejected": []}
     return {
-        ".claude/settings.json": as_json(settings),
+        SETTINGS_FILE: as_json(settings),
         ".claude.json": as_json(state),
         MCP_FILE: as_json({"mcpServers": {"memory": server}}),
     }
@@ -66,12 +70,12 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
 
 def arguments(facts: LaunchFacts) -> tuple[str, ...]:
     """`--mcp-config` takes any number of values, so a flag always follows it."""
-    mcp = ("--mcp-config", f"{facts.home}/{MCP_FILE}", "--strict-mcp-config")
+    files = ("--settings", f"{facts.home}/{SETTINGS_FILE}", "--mcp-config", f"{facts.home}/{MCP_FILE}", "--strict-mcp-config")
     model = () if facts.model is None else ("--model", facts.model)
     if not facts.headless:
-        return (*model, *mcp)
+        return (*model, *files)
     return (
-        "-p", facts.prompt_argument, *model, *mcp,
+        "-p", facts.prompt_argument, *model, *files,
         "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose", "--thinking-display", "summarized",
     )  # fmt: skip
 

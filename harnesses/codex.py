@@ -48,13 +48,11 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
 
 def arguments(facts: LaunchFacts) -> tuple[str, ...]:
     """Hooks that were not reviewed are skipped in silence, so the trust flag stands in both forms."""
-    model = () if facts.model is None else ("-m", facts.model)
+    # A work tree's `.codex/config.toml` could switch the hooks off; a flag beats it.
+    always = ("--dangerously-bypass-hook-trust", "-c", "features.hooks=true", *(() if facts.model is None else ("-m", facts.model)))
     if not facts.headless:
-        return ("--dangerously-bypass-hook-trust", *model)
-    return (
-        "exec", facts.prompt_argument, *model, "--skip-git-repo-check",
-        "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", "--json",
-    )  # fmt: skip
+        return always
+    return ("exec", facts.prompt_argument, *always, "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json")
 
 
 def roots(binary: str) -> tuple[str, ...]:

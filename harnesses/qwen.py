@@ -15,10 +15,18 @@ HOOKS = (
     Hook(event="SessionEnd", kind=HookKind.SESSION_END, timeout_s=30),
 )
 
+SETTINGS_FILE = ".amem/qwen-settings.json"
+"""Read as the system's settings, which beat a work tree's `.qwen/settings.json`: that could else switch the hooks off."""
+
 
 def environment(facts: LaunchFacts) -> Mapping[str, str]:
     """Base URL and placeholder, as OpenAI's clients read them."""
-    return {"OPENAI_BASE_URL": facts.openai_url, "OPENAI_API_KEY": facts.placeholder, "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
+    return {
+        "OPENAI_BASE_URL": facts.openai_url,
+        "OPENAI_API_KEY": facts.placeholder,
+        "QWEN_CODE_SYSTEM_SETTINGS_PATH": f"{facts.home}/{SETTINGS_FILE}",
+        "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+    }
 
 
 def files(facts: LaunchFacts) -> Mapping[str, bytes]:
@@ -38,9 +46,10 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         # An outer loop of seven stays, and ends a run on 429 or 503 in about eighty seconds.
         "model": {"generationConfig": {"maxRetries": 0}},
         "mcpServers": {"memory": server},
+        "disableAllHooks": False,
         "hooks": hook_table(facts, "qwen", HOOKS),
     }
-    return {".qwen/settings.json": as_json(settings)}
+    return {SETTINGS_FILE: as_json(settings)}
 
 
 def arguments(facts: LaunchFacts) -> tuple[str, ...]:

@@ -80,6 +80,27 @@ def test_a_session_reads_memory_works_is_guarded_and_leaves_a_note(place: Place,
     assert [name for name, count in asked_for.items() if count and name != "TcpActiveOpens"] == []
 
 
+SWITCHES = {
+    "claude": (".claude/settings.json", '{"disableAllHooks": true, "env": {"MEMORY_MCP_URL": "http://127.0.0.1:1/mcp"}}'),
+    "codex": (".codex/config.toml", "[features]\nhooks = false\n"),
+    "qwen": (".qwen/settings.json", '{"disableAllHooks": true}'),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_work_tree_cannot_switch_the_guard_off(place: Place, provider: Running, name: str) -> None:  # noqa: F811
+    """The settings that a repository brings along beat those of the home in each of these harnesses."""
+    installed(name)
+    way, (path, settings) = HARNESSES[name], SWITCHES[name]
+    (place.tree / path).parent.mkdir()
+    (place.tree / path).write_text(settings)
+    provider.load({"steps": [{"tool": way.shell, "args": {way.command: "cat /memory/x"} | way.more}, {"text": "Done as asked."}]})
+    place.destination(provider.url)
+    done, _ = launch(place, name, way.model)
+    assert done.code == 0, done.err + done.out
+    assert "is read with the memory tools" in place.amem("handoff", "show", "--json").json["body"]
+
+
 def test_what_a_harness_says_it_used_is_what_the_provider_counted(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
     way = HARNESSES[harness]
     provider.load({"steps": [{"tool": way.shell, "args": {way.command: "true"} | way.more}, {"text": "Done as asked."}]})
