@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
+from amem.errors import IntegrityError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -210,5 +212,8 @@ def read(kind: str, task: str, by: str, at_ms: int, fence: int, text: str) -> Ev
 
 
 def of_row(row: Sequence[Any]) -> Event:
-    """The event of a row: kind, task, principal, at_ms, fence, data."""
-    return read(*row)
+    """The event of a row: kind, task, principal, at_ms, fence, data. Raises IntegrityError on one that cannot be read."""
+    try:
+        return read(*row)
+    except (KeyError, TypeError, ValueError) as error:
+        raise IntegrityError(f"{row[1]}: the event {row[0]!r} cannot be read: a later amem wrote it, or it was changed") from error

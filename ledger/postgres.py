@@ -24,6 +24,7 @@ from amem.ledger import events as ev
 from amem.ledger import queries, rows
 from amem.ledger.backend import Done, Taken, Tx
 from amem.ledger.task import ANYTHING, not_found
+from amem.ledger.work import fill
 from amem.model.ids import domain_of
 
 T = TypeVar("T")
@@ -34,6 +35,13 @@ _OLDEST = 130000
 _CROSSED = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
 # The server is there and cannot write: a standby, or one that is being replaced.
 _NOT_NOW = (errors.ReadOnlySqlTransaction, errors.DiskFull, errors.TooManyConnections)
+# Whether the two tables of the older layout are there, with its columns: other programs may have an `events` of their own.
+_OLDER = """
+select to_regclass('public.tasks') is not null and (
+    select array_agg(column_name::text order by column_name) from information_schema.columns
+    where table_schema = 'public' and table_name = 'events'
+) = array['at_ms', 'data', 'fence', 'kind', 'principal', 'seq', 'task']
+"""
 _HINT = "check [ledger] url in grants.toml and that the server runs"
 
 
@@ -229,23 +237,49 @@ class Postgres:
         self._find(connection, domain)
 
     def _migrate(self, connection: "psycopg.Connection[Any]", domain: str) -> None:
+        with connection.transaction():
+            self._lay_out(connection, domain)
+
+    def _lay_out(self, connection: "psycopg.Connection[Any]", domain: str) -> None:
+        """Make or bring up to date the schema of a domain, in the transaction that is open."""
         schema = schema_name(self._space, domain)
+        connection.execute("select pg_advisory_xact_lock(%s)", (_key("amem ledger"),))
+        for statement in queries.text("postgres_public.sql").split(";\n"):
+            connection.execute(statement.encode())
+        row = connection.execute(
+            "select layout from public.ledger_domains where space = %s and domain = %s for update", (self._space, domain)
+        ).fetchone()
+        if row is None:
+            connection.execute(f'create schema "{schema}"'.encode())
+            connection.execute("insert into public.ledger_domains values (%s, %s, %s, 0)", (self._space, domain, schema))
+        for name in _MIGRATIONS[row[0] if row else 0 :]:
+            for statement in queries.text(name).split(";\n"):
+                connection.execute(queries.pg(statement, schema, self._clock).encode())
+        connection.execute(
+            "update public.ledger_domains set layout = %s where space = %s and domain = %s", (len(_MIGRATIONS), self._space, domain)
+        )
+
+    def _move_older(self, connection: "psycopg.Connection[Any]") -> None:
+        """Move a ledger that kept every domain in two tables of `public` into a schema a domain, all or nothing.
+
+        The events go over in order and are replayed; the old tables are renamed, not dropped.
+        """
+        if connection.execute(_OLDER).fetchone() != (True,):
+            return
         with connection.transaction():
             connection.execute("select pg_advisory_xact_lock(%s)", (_key("amem ledger"),))
-            for statement in queries.text("postgres_public.sql").split(";\n"):
-                connection.execute(statement.encode())
-            row = connection.execute(
-                "select layout from public.ledger_domains where space = %s and domain = %s for update", (self._space, domain)
-            ).fetchone()
-            if row is None:
-                connection.execute(f'create schema "{schema}"'.encode())
-                connection.execute("insert into public.ledger_domains values (%s, %s, %s, 0)", (self._space, domain, schema))
-            for name in _MIGRATIONS[row[0] if row else 0 :]:
-                for statement in queries.text(name).split(";\n"):
-                    connection.execute(queries.pg(statement, schema, self._clock).encode())
-            connection.execute(
-                "update public.ledger_domains set layout = %s where space = %s and domain = %s", (len(_MIGRATIONS), self._space, domain)
-            )
+            if connection.execute(_OLDER).fetchone() != (True,):
+                return
+            connection.execute("lock table public.events, public.tasks in access exclusive mode")
+            found = connection.execute("select kind, task, principal, at_ms, fence, data from public.events order by seq").fetchall()
+            by_domain: dict[str, list[ev.Event]] = {}
+            for row in found:
+                by_domain.setdefault(domain_of(row[1]), []).append(ev.of_row(row))
+            for domain, events in by_domain.items():
+                self._lay_out(connection, domain)
+                fill(_Tx(connection, schema_name(self._space, domain), domain, self._space, self._clock), events)
+            for name in ("events", "tasks"):
+                connection.execute(f"alter table public.{name} rename to {name}_before_domain_schemas".encode())
 
     def _patiently(self, attempt: Callable[["psycopg.Connection[Any]"], T]) -> T:
         """Run `attempt`, again when another transaction was in the way or the server was away, for as long as patience lasts."""
@@ -288,10 +322,14 @@ class Postgres:
         except psycopg.ProgrammingError:
             # Its text would show a part of the address, and with it the password.
             raise ConfigError("grants.toml: ledger.url: not a PostgreSQL address", hint="amem doctor --config") from None
-        if connection.info.server_version < _OLDEST:
+        try:
+            if connection.info.server_version < _OLDEST:
+                raise UnavailableError(f"PostgreSQL {connection.info.server_version // 10000} is too old: 13 or later is needed")
+            connection.execute("set statement_timeout = 30000; set lock_timeout = 10000; set idle_in_transaction_session_timeout = 60000")
+            self._move_older(connection)
+        except BaseException:
             connection.close()
-            raise UnavailableError(f"PostgreSQL {connection.info.server_version // 10000} is too old: 13 or later is needed")
-        connection.execute("set statement_timeout = 30000; set lock_timeout = 10000; set idle_in_transaction_session_timeout = 60000")
+            raise
         self._connection = connection
         return connection
 

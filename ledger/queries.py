@@ -60,4 +60,4 @@ def pg(body: str, schema: str, now: str) -> str:
     words = {"columns": _COLUMNS, "mine": "true", "lock": "for update of t", "skip": "for update of t skip locked", "now": now}
     words |= {name: f'"{schema}".{name}' for name in TABLES}
     body = re.sub(r"@(\w+)", lambda found: words[found[1]], body)
-    return re.sub(r"(?<![:\w]):([a-z_]+)", r"%(\1)s", body)
+    return re.sub(r"(?<![:\w]):([a-z_][a-z0-9_]*)", r"%(\1)s", body)

@@ -4,13 +4,13 @@
 decides anything.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from amem.ledger import events as ev
 from amem.ledger import rows
 from amem.ledger.backend import Tx
-from amem.ledger.projection import changed, touched
+from amem.ledger.projection import changed, replay, touched
 from amem.ledger.rank import family
 from amem.ledger.task import Task, not_found
 
@@ -108,6 +108,18 @@ def append(tx: Tx, event: ev.Event) -> int:
         "task": event.task, "kind": event.kind, "principal": event.by, "at_ms": event.at_ms, "fence": event.fence, "data": ev.data(event),
     }  # fmt: skip
     return int(tx.rows("append", values)[0][0])
+
+
+def fill(tx: Tx, events: Sequence[ev.Event]) -> None:
+    """Put events, and what they come to, into an empty domain."""
+    seqs: dict[str, int] = {}
+    for event in events:
+        seq = append(tx, event)
+        if isinstance(event, ev.Created):
+            seqs[event.task] = seq
+    for task in replay(events).tasks.values():
+        tx.insert({**row(task), "seq": seqs[task.id], "domain": tx.domain})
+        needs(tx, task, fresh=True)
 
 
 def needs(tx: Tx, task: Task, *, fresh: bool) -> None:

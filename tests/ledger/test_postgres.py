@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from amem.errors import ConfigError, NotFoundError, UnavailableError
+from amem.errors import ConfigError, IntegrityError, NotFoundError, UnavailableError
 from amem.ledger.draft import Draft
 from amem.ledger.operations import Operations
 from amem.ledger.postgres import Postgres, schema_name
@@ -243,3 +243,59 @@ def test_ledger_of_a_later_amem_is_left_alone(pg_dsn: str) -> None:
         connection.execute("update public.ledger_domains set layout = 99")
         with opened(pg_dsn) as later, pytest.raises(UnavailableError, match="later amem"):
             later.list(listing())
+
+
+OLDER = (
+    "create table public.events(seq bigint primary key, task text, kind text, principal text, at_ms bigint, fence int, data text)",
+    "create table public.tasks(id text primary key)",
+)
+
+
+def test_older_layout_is_moved_in_order_and_kept_beside(pg_dsn: str) -> None:
+    with opened(pg_dsn) as ledger, beside(pg_dsn) as connection:
+        need = admitted(ledger)
+        last = admitted(ledger, depends_on=(need.id,))
+        completed(ledger, claimed(ledger))
+        other = ledger.create(Draft(domain="dom-other", title="x"), by=ME).task
+        before = {one.id: one for one in ledger.tree(last.id) + ledger.tree(need.id)}
+        for statement in OLDER:
+            connection.execute(statement.encode())
+        for domain in (DOM, "dom-other"):
+            schema = schema_name("here", domain)
+            offset = 0 if domain == DOM else 1000
+            connection.execute(
+                f"insert into public.events select seq + {offset}, task, kind, principal, at_ms, fence, data from".encode()
+                + f' "{schema}".event'.encode()
+            )
+            connection.execute(f'drop schema "{schema}" cascade'.encode())
+        connection.execute("drop table public.ledger_domains, public.ledger_tasks")
+    with opened(pg_dsn) as ledger, beside(pg_dsn) as connection:
+        assert {one: ledger.show(one) for one in before} == before
+        assert ledger.show(other.id) == other
+        assert claimed(ledger).id == last.id
+        assert ledger.reindex(DOM, check=True).repaired == ()
+        kept = connection.execute("select count(*) from public.events_before_domain_schemas").fetchone()
+        assert kept == (8,)
+        assert connection.execute("select to_regclass('public.events')").fetchone() == (None,)
+
+
+def test_move_that_fails_leaves_the_older_layout_as_it_was(pg_dsn: str) -> None:
+    with beside(pg_dsn) as connection:
+        for statement in OLDER:
+            connection.execute(statement.encode())
+        connection.execute(
+            "insert into public.events values (1, 'task-me-00000000', 'melted', 'human:a:b', 1, 0, '{}')",
+        )
+        with pytest.raises(IntegrityError, match="'melted' cannot be read"):
+            opened(pg_dsn)
+        assert connection.execute("select count(*) from public.events").fetchone() == (1,)
+        assert connection.execute("select to_regclass('public.ledger_domains')").fetchone() == (None,)
+
+
+def test_events_table_of_another_program_is_left_alone(pg_dsn: str) -> None:
+    with beside(pg_dsn) as connection:
+        connection.execute("create table public.events(id int)")
+        connection.execute("create table public.tasks(id int)")
+        with opened(pg_dsn) as ledger:
+            filed(ledger)
+        assert connection.execute("select to_regclass('public.events')").fetchone() != (None,)

@@ -21,7 +21,7 @@ def test_no_word_of_ours_is_left() -> None:
 
 
 def test_casts_are_no_values() -> None:
-    assert queries.pg("select :a::text, b::int8", "s", "now()") == "select %(a)s::text, b::int8"
+    assert queries.pg("select :a::text, b::int8, :label10", "s", "now()") == "select %(a)s::text, b::int8, %(label10)s"
 
 
 def test_lists_and_tables_in_both_words() -> None:
