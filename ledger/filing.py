@@ -14,6 +14,7 @@ from amem.ledger.store import Filed, Refused, Spawn, Why
 from amem.ledger.task import IRREVERSIBLE, Status, Task, covers
 from amem.ledger.work import Work
 from amem.model import ids
+from amem.model.label import Label
 from amem.model.principal import SYSTEM
 
 
@@ -62,13 +63,15 @@ def move(work: Work, moves: Sequence[Move], by: str) -> None:
 
 
 def spawn(
-    work: Work, part: Spawn, held: Task | None, by: str, session: str | None, admit_own: bool, capabilities: Collection[str] | None
-) -> Filed:
+    work: Work, part: Spawn, held: Task | None, by: str, session: str | None, admit_own: bool, capabilities: Collection[str] | None,
+    label: Label | None,
+) -> Filed:  # fmt: skip
     """File one part, or find the one with the same body in the chain."""
     requires = part.requires if part.requires is not None else held.requires if held else ()
     draft = Draft(
-        domain=work.tx.domain, title=part.title, body=part.body, requires=requires, priority=held.priority if held else DEFAULT_PRIORITY
-    )
+        domain=work.tx.domain, title=part.title, body=part.body, requires=requires, priority=held.priority if held else DEFAULT_PRIORITY,
+        label=label,
+    )  # fmt: skip
     limit = held.requires if held else capabilities
     review = "human" if limit is not None and not covers(limit, draft.requires) else None
     if held is None:
@@ -86,8 +89,9 @@ def spawn(
 
 
 def resume(
-    work: Work, held: Task, children: Sequence[Filed], by: str, session: str | None, text: str | None, admit_own: bool
-) -> Task | Refused | None:
+    work: Work, held: Task, children: Sequence[Filed], by: str, session: str | None, text: str | None, admit_own: bool,
+    label: Label | None,
+) -> Task | Refused | None:  # fmt: skip
     """File the task that resumes the held one, or widen the one that is there: it takes its place and waits on all."""
     parts = dict.fromkeys(one.task.id for one in children if one.task.status is not Status.INVALIDATED and one.task.id != held.id)
     origin = f"continues:{held.id}"
@@ -103,7 +107,7 @@ def resume(
     body = text or f"Resume {held.id} ({held.title}) from the handoffs of its parts and its own."
     draft = Draft(
         domain=work.tx.domain, title=f"Resume: {held.title}"[:MAX_TITLE], body=body, priority=held.priority, requires=held.requires,
-        depends_on=needs,
+        depends_on=needs, label=label,
     )  # fmt: skip
     replaces = prior[0].id if prior else None
     work.load(needs)

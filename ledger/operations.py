@@ -33,6 +33,7 @@ from amem.ledger.store import (
 from amem.ledger.task import IRREVERSIBLE, Status, Task, covers, known
 from amem.ledger.work import Work
 from amem.model import ids
+from amem.model.label import Label
 from amem.model.principal import SYSTEM
 
 T = TypeVar("T")
@@ -284,6 +285,7 @@ class Operations(Reading):
     def fan_out(
         self, spawns: Sequence[Spawn], *, domain: str, by: str, under: Holding | None = None, session: str | None = None,
         continuation: str | None = None, admit_own: bool = False, capabilities: Collection[str] | None = None,
+        label: Label | None = None,
     ) -> FannedOut | Refused:  # fmt: skip
         """See `store.Ledger`."""
         if not 0 < len(spawns) < MAX_DEPENDENCIES:
@@ -298,12 +300,12 @@ class Operations(Reading):
         def act(work: Work) -> FannedOut | Refused:
             work.tx.serialise()
             if under is None:
-                return FannedOut(tuple(spawn(work, one, None, by, session, False, capabilities) for one in spawns), None)
+                return FannedOut(tuple(spawn(work, one, None, by, session, False, capabilities, label) for one in spawns), None)
             parent = held(work, under.task, under.fence, under.session)
             if isinstance(parent, Refused):
                 return parent
-            children = tuple(spawn(work, one, parent, by, session, admit_own, None) for one in spawns)
-            resumed = resume(work, parent, children, by, session, continuation, admit_own)
+            children = tuple(spawn(work, one, parent, by, session, admit_own, None, label) for one in spawns)
+            resumed = resume(work, parent, children, by, session, continuation, admit_own, label)
             if isinstance(resumed, Refused):
                 return resumed
             return FannedOut(tuple(Filed(work.tasks[one.task.id], one.existed) for one in children), resumed)

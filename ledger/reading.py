@@ -152,7 +152,8 @@ def _some(ids: Sequence[str], tx: Tx) -> dict[str, Task]:
 
 def _where(filter: Filter) -> tuple[str, dict[str, Any]]:
     """The condition of a listing, from fixed parts, and its values."""
-    parts, values = ["@mine"], {}
+    parts = ["@mine"]
+    values: dict[str, Any] = {}
     if all(status.open for status in filter.statuses):
         parts.append("t.open = 1")
     if {*filter.statuses} != {*OPEN} and {*filter.statuses} != {*Status}:
@@ -163,6 +164,10 @@ def _where(filter: Filter) -> tuple[str, dict[str, Any]]:
         if value is not None:
             parts.append(condition)
             values[name] = value
+    for number, label in enumerate(filter.without):
+        # `rest` is compact JSON: this text stands in it for the field alone, since in a value its quotes would be escaped.
+        parts.append(f"replace(t.rest, :label{number}, '') {'=' if label else '<>'} t.rest")
+        values[f"label{number}"] = f'"label":"{label}"' if label else '"label":'
     return " and ".join(parts), values
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from amem.ledger.draft import Draft
     from amem.ledger.events import Event
     from amem.ledger.rank import Move, Rubric
+    from amem.model.label import Label
 
 LEASE_MS = 600_000
 """How long a claim holds without a heartbeat."""
@@ -96,6 +97,8 @@ class Filter(NamedTuple):
     parent: str | None = None
     session: str | None = None
     since_ms: int | None = None
+    without: tuple[str, ...] = ()
+    """Labels whose tasks are not shown and not counted; an empty one stands for tasks that were filed without."""
     limit: int = 50
     """0 is all."""
     offset: int = 0
@@ -193,8 +196,12 @@ class Ledger(Protocol):
     def fan_out(
         self, spawns: Sequence[Spawn], *, domain: str, by: str, under: Holding | None = None, session: str | None = None,
         continuation: str | None = None, admit_own: bool = False, capabilities: Collection[str] | None = None,
+        label: "Label | None" = None,
     ) -> FannedOut | Refused:
-        """File the parts of a held task and the task that resumes it once they and the session are done. Twice is once."""
+        """File the parts of a held task and the task that resumes it once they and the session are done. Twice is once.
+
+        `label` is what the filing session had read; what is filed carries it on.
+        """
 
     def rescore(self, domain: str, *, by: str, rubric: "Rubric | None" = None, dry_run: bool = False) -> "tuple[Move, ...]":
         """Reckon the rank of every open task anew from the priority it was filed with."""

@@ -1,8 +1,13 @@
-"""Leave what the next session needs: an entry of type `handoff`, attached to the held task, marked with who left it."""
+"""Leave what the next session needs: an entry of type `handoff`, attached to the held task, marked with who left it.
+
+The entry stands before the ledger names it. An agent whose claim is over is refused before anything is written; what a hook or the
+launcher files is kept then too, and only not attached.
+"""
 
 from collections.abc import Iterable
 
-from amem.errors import UsageError
+from amem.errors import AmemError, UnavailableError, UsageError
+from amem.ledger import store
 from amem.memory.draft import TITLE_LIMIT, citations, draft, first_sentence, shorten
 from amem.memory.outcomes import Held, Refused, Written
 from amem.memory.session import Memory, Session
@@ -23,8 +28,11 @@ def handoff(
     cites: Iterable[str] = (),
     left_by: str = "agent",
 ) -> Written | Held | Refused:
-    """Write a handoff under every gate of a write. Raises UsageError, and what `write` raises."""
+    """Write a handoff under every gate of a write. Raises UsageError, and what `write` and the ledger raise."""
     assert left_by in LEFT_BY, left_by
+    holding = session.holding
+    if holding is not None and left_by == "agent" and (late := _late(memory, holding)) is not None:
+        return late
     sections = [body.strip(), _items("Done", done), _items("Next", next)]
     text = "\n\n".join(filter(None, sections))
     found = draft(
@@ -34,7 +42,32 @@ def handoff(
         sources=citations("cites", cites),
         basis="stated",
     )
-    return write(memory, session, found, left_by=left_by)
+    outcome = write(memory, session, found, left_by=left_by)
+    if holding is None or not isinstance(outcome, Written):
+        return outcome
+    return _attached(memory, session, holding, outcome, left_by)
+
+
+def _late(memory: Memory, holding: store.Holding) -> Refused | None:
+    """Why nothing can be left on the task any more; None while the claim holds."""
+    ledger = memory.ledger
+    task = ledger.show(holding.task)
+    if task.held(holding.fence, ledger.now_ms(), holding.session):
+        return None
+    reason = f"claim {holding.fence} of {task.id} is over: the task is {task.status}, its latest claim {task.fence}"
+    return Refused(code="stale_fence", reason=reason, hint="stop here: somebody else may be at work on it")
+
+
+def _attached(memory: Memory, session: Session, holding: store.Holding, written: Written, left_by: str) -> Written | Refused:
+    """The outcome once the ledger knows of the handoff."""
+    id = written.entry.id
+    try:
+        done = memory.ledger.handoff_left(holding.task, by=session.principal, handoff=id, fence=holding.fence, session=holding.session)
+    except AmemError as error:
+        raise UnavailableError(f"{id} is written, but the ledger does not know it yet: {error.message}", hint=error.hint) from error
+    if not isinstance(done, store.Refused) or left_by != "agent":
+        return written
+    return Refused(code=done.code.value, reason=f"{done.reason}; the handoff stands as {id}", hint=done.hint, facts={"id": id})
 
 
 def _items(heading: str, items: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from amem.model.entry import Tier
 from amem.model.label import Label, highest, lowest
 
 if TYPE_CHECKING:
+    from amem.ledger.store import Holding, Ledger
     from amem.policy.door import Door
     from amem.record.index import Index
     from amem.record.rows import Filter
@@ -53,6 +54,8 @@ class Session:
         self.harness = harness
         self.ceiling = ceiling
         self.task = task
+        self.fence: int | None = None
+        """The number of the claim under which the session holds `task`; None where a task is only named, or none is held."""
         self.writing = threading.Lock()
         """Held over a whole write, so that two writes at once cannot both be the last that a gate lets through."""
         self.superseded_so_far = 0
@@ -76,6 +79,19 @@ class Session:
     def is_owner(self) -> bool:
         """Say whether the root's owner is at work."""
         return self.principal == self.owner
+
+    @property
+    def holding(self) -> "Holding | None":
+        """The claim that the session acts under. It may be over by now: the ledger says."""
+        if self.task is None or self.fence is None:
+            return None
+        from amem.ledger.store import Holding
+
+        return Holding(self.task, self.fence, self.id)
+
+    def hold(self, task: str | None, fence: int | None) -> None:
+        """Take note of a claim, or with None of its end."""
+        self.task, self.fence = task, fence
 
     @property
     def label(self) -> Label:
@@ -121,11 +137,24 @@ class Memory:
         """Appends one event to its log; raises when it could not, and then nothing is served."""
         self.clock = clock
         self.lock = threading.RLock()
-        """Guards `index`, which one thread at a time may use."""
+        """Guards `index`, which one thread at a time may use, and the opening of the ledger."""
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The root's tasks, opened when first asked for: most sessions never do. Raises UnavailableError."""
+        with self.lock:
+            if self._ledger is None:
+                from amem.ledger.opening import open_ledger
+
+                self._ledger = open_ledger(self.root, self.grants)
+            return self._ledger
 
     def close(self) -> None:
-        """Close the index. Sessions of this memory are over."""
+        """Close the index, and the ledger where it was opened. Sessions of this memory are over."""
         self.index.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
 
 def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:

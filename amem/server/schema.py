@@ -64,6 +64,11 @@ def _value(name: str, schema: Schema, value: Any) -> Any:
         raise Invalid(f"{name}: expected {schema.get('minimum', '…')} to {schema.get('maximum', '…')}, found {value}")
     if kind == "string" and not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         raise Invalid(f"{name}: {len(value)} characters; {schema.get('minLength', 0)} to {schema.get('maxLength', '…')} are taken")
+    if kind == "object" and "properties" in schema:
+        try:
+            return arguments(schema, value)
+        except Invalid as error:
+            raise Invalid(f"{name}: {error}") from None
     if kind == "array":
         if len(value) > schema.get("maxItems", len(value)):
             raise Invalid(f"{name}: {len(value)} given; {schema['maxItems']} is the most")
