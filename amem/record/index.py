@@ -30,8 +30,11 @@ from amem.record.tables import Tables
 from amem.settings import database
 from amem.settings.root import Root
 
-WIDE_FROM = 0.5
-"""From this share of the active entries on, a reader's filter is cheaper beside the match than inside it."""
+WIDE_FROM = 0.2
+"""From this share of the active entries on, a reader's filter is cheaper beside the match than inside it.
+
+Measured on 10,000 sections, ms inside and beside: 12 % 3.7 and 4.1, 25 % 5.2 and 4.9, 50 % 8.6 and 6.0, 88 % 13.7 and 7.8 (2026-11).
+"""
 _LABELS = tuple(Label)
 _TIERS = tuple(Tier)
 _SQL = blocks("index.sql")

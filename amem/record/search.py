@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 WINDOW = 100
-"""Matches that are reordered; a search goes no deeper."""
+"""Matches that are reordered; a search goes no deeper. With 200 the measures of recall were the same (2026-11)."""
 MAX_WORDS = 32
 """Words of a question that count: the first ones. A pasted page would otherwise be a thousand lookups."""
 _PREFIX_FROM = 5

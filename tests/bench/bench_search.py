@@ -4,7 +4,7 @@
 
 Each entry belongs to one of 8 domains, 3 labels and 3 tiers. The narrow reader may read 11 % of them, the wide one 75 %, the third all.
 A question is two to four words of one entry the reader may read. Ours is the whole of `Index.search`: the read filter, the
-recipe (prefixes, 200 matches reordered), ten rows and a stat of each of their ten files. Bare is FTS5 alone: the same
+recipe (prefixes, 100 matches reordered), ten rows and a stat of each of their ten files. Bare is FTS5 alone: the same
 words, no filter, the first ten. Rounds are interleaved; a figure is the median round's. Building is from the files, read and checked,
 to the whole index in its place. Where the goal of 15,000 a second is missed, the row beside says what the same work costs FTS5 alone.
 """

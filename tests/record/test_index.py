@@ -15,6 +15,7 @@ from amem.logs.writer import append
 from amem.model.entry import Entry, EntryType, Status, Tier
 from amem.model.label import Label
 from amem.record import index as index_module
+from amem.record import search
 from amem.record.index import Index
 from amem.record.rows import Filter
 from amem.settings.root import Root
@@ -117,6 +118,13 @@ def test_a_body_with_an_acl_token_in_it_does_not_make_an_entry_readable(index: I
     for n in range(1, 4):
         stored(index, entry("Secret", f"harbour \ue000{n}", classification=Label.RESTRICTED))
     assert titles(index, "harbour", Filter(max_label=Label.PUBLIC)) == ["Public note"]
+
+
+def test_no_question_reaches_who_may_read(index: Index) -> None:
+    stored(index, entry("harbour"))
+    for token in (*map(search.acl_token, range(1, 9)), search.type_token("fact")):
+        assert titles(index, token) == titles(index, f"acl : {token}") == titles(index, f'"{token}"') == []
+    assert titles(index, "harbour") == ["harbour"]
 
 
 def test_pages_do_not_overlap_and_say_whether_there_is_more(index: Index) -> None:
@@ -258,11 +266,12 @@ def test_a_crash_before_the_mark_is_repaired_by_a_rebuild(index: Index) -> None:
 
 
 def test_a_hand_edit_is_served_as_it_is_now(index: Index) -> None:
-    made = stored(index, entry("harbour", "old words"))
+    made = stored(index, entry("harbour", "old words", summary="old words"))
     path = index.store.path(made.id)
     before = path.stat()
     path.write_text(path.read_text().replace("old words", "new words"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # the change time cannot be set back
+    assert index.search("harbour", EVERYTHING).hits[0].summary == "new words"
     read = index.read(made.id)
     assert read is not None and read.entry.body == "new words"
     assert titles(index, "new") == ["harbour"]
