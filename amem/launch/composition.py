@@ -34,6 +34,7 @@ class Composition:
         from aiohttp import web
 
         from amem.egress import server
+        from amem.egress.access import Access, granted
         from amem.egress.meter import Meter
         from amem.memory.session import open_memory
         from amem.server.app import McpApp, add_routes
@@ -42,7 +43,10 @@ class Composition:
         memory = open_memory(root, self._settings.grants)
         session = self.session = self._open(memory)
         meter = Meter(root)
-        access = server.Access(
+        limits = granted(
+            root, self._settings.grants, destination=found.destination, auth=found.auth, domain=session.domain, session=session.id
+        )
+        access = Access(
             session=session.id,
             principal=session.principal,
             domain=session.domain,
@@ -53,6 +57,8 @@ class Composition:
             label=lambda: session.label,
             decide=memory.door.decide,
             stopped=lambda: self.stopped,
+            note=memory.append,
+            **limits,
         )
 
         async def serve(listener: "socket.socket", end: asyncio.Event) -> None:
