@@ -31,13 +31,14 @@ class Section(NamedTuple):
 
 
 def sections(wanted: int) -> list[Section]:
-    """As many different real sections as the machine has, up to `wanted`, in a fixed order; docstrings after prose."""
+    """As many different real sections as the machine has, up to `wanted`, in a fixed order; docstrings where there is hardly any prose."""
     found: dict[str, str] = {}
-    for title, body in itertools.chain(_prose(), _docstrings()):
-        if 150 <= len(body) <= 12_000:
-            found.setdefault(body, title)
-        if len(found) == wanted:
-            break
+    for source, enough in ((_prose, wanted), (_docstrings, min(wanted, 2_000))):
+        for title, body in source():
+            if len(found) >= enough:
+                break
+            if 150 <= len(body) <= 12_000:
+                found.setdefault(body, title)
     return [Section(title, body) for body, title in found.items()]
 
 
