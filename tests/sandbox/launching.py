@@ -131,9 +131,9 @@ def copy_code(target: Path) -> None:
 
 @cache
 def _python(who: str) -> str:
-    """An interpreter that `who` may run; the tests' own if possible."""
+    """An interpreter that `who` may run: `$AMEM_TEST_PYTHON`, or the tests' own if possible."""
     ids = {"user": ORDINARY_ID, "group": ORDINARY_ID, "extra_groups": []} if who == "user" and os.geteuid() == 0 else {}
-    for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+    for candidate in (os.environ.get("AMEM_TEST_PYTHON", ""), sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         try:
             check = "import sys; sys.exit(sys.version_info < (3, 11))"
             if subprocess.run([candidate, "-c", check], **ids, capture_output=True, cwd="/", timeout=20).returncode == 0:  # type: ignore[call-overload]
