@@ -5,7 +5,7 @@ claim, renew and complete in one go write what `changed` would (`sql/*.sql`); th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from amem.ledger import events as ev
 from amem.ledger.task import Status, Task
@@ -58,49 +58,44 @@ def changed(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], ev
     at_ms = event.at_ms
     match event:
         case ev.Admitted():
-            new = replace(task, status=Status.ADMITTED, changed_ms=at_ms)
+            new = task._replace(status=Status.ADMITTED, changed_ms=at_ms)
         case ev.Claimed():
-            new = replace(
-                task, status=Status.CLAIMED, fence=event.fence, holder=event.by, session=event.session, lease_ms=event.lease_ms,
+            new = task._replace(status=Status.CLAIMED, fence=event.fence, holder=event.by, session=event.session, lease_ms=event.lease_ms,
                 lease_ends_ms=at_ms + event.lease_ms, reason=None, changed_ms=at_ms,
             )  # fmt: skip
         case ev.Heartbeat():
-            new = replace(task, lease_ms=event.lease_ms, lease_ends_ms=at_ms + event.lease_ms, changed_ms=at_ms)
+            new = task._replace(lease_ms=event.lease_ms, lease_ends_ms=at_ms + event.lease_ms, changed_ms=at_ms)
         case ev.Released():
             runs = _blocker_runs(task, event.blocker)
             task = _handed_off(task, event.handoff, event.fence)
-            new = replace(
-                task, status=Status.ADMITTED, holder=None, session=None, lease_ends_ms=None, reason=event.why or event.blocker,
+            new = task._replace(status=Status.ADMITTED, holder=None, session=None, lease_ends_ms=None, reason=event.why or event.blocker,
                 blocker=event.blocker, blocker_runs=runs, changed_ms=at_ms,
             )  # fmt: skip
         case ev.HandoffLeft():
-            new = replace(_handed_off(task, event.handoff, event.fence), changed_ms=at_ms)
+            new = _handed_off(task, event.handoff, event.fence)._replace(changed_ms=at_ms)
         case ev.Completed():
             task = _handed_off(task, event.handoff, event.fence)
-            new = replace(task, status=Status.COMPLETED, lease_ends_ms=None, closed_ms=at_ms, changed_ms=at_ms)
-            freed = (replace(tasks[one], open_needs=tasks[one].open_needs - 1) for one in sorted(waiting.get(task.id, ())))
+            new = task._replace(status=Status.COMPLETED, lease_ends_ms=None, closed_ms=at_ms, changed_ms=at_ms)
+            freed = (tasks[one]._replace(open_needs=tasks[one].open_needs - 1) for one in sorted(waiting.get(task.id, ())))
             return (new, *freed)
         case ev.Invalidated():
-            new = replace(task, status=Status.INVALIDATED, lease_ends_ms=None, reason=event.why, closed_ms=at_ms, changed_ms=at_ms)
+            new = task._replace(status=Status.INVALIDATED, lease_ends_ms=None, reason=event.why, closed_ms=at_ms, changed_ms=at_ms)
         case ev.Posted():
-            new = replace(task, changed_ms=at_ms)
+            new = task._replace(changed_ms=at_ms)
         case ev.Rescored():
-            new = replace(task, rank=event.rank, changed_ms=at_ms)
+            new = task._replace(rank=event.rank, changed_ms=at_ms)
         case ev.Blocked():
-            new = replace(
-                task, status=Status.BLOCKED, holder=None, session=None, lease_ends_ms=None, blocked_on=event.on, reason=event.on,
+            new = task._replace(status=Status.BLOCKED, holder=None, session=None, lease_ends_ms=None, blocked_on=event.on, reason=event.on,
                 changed_ms=at_ms,
             )  # fmt: skip
         case ev.Unblocked():
-            new = replace(
-                task, status=Status.ADMITTED, blocked_on=None, blocker=None, blocker_runs=0, reason=event.why, changed_ms=at_ms
+            new = task._replace(status=Status.ADMITTED, blocked_on=None, blocker=None, blocker_runs=0, reason=event.why, changed_ms=at_ms
             )
         case ev.Checked():
-            new = replace(
-                task, checked=event.state, checked_tree=event.tree, checked_ms=at_ms, checked_fence=event.fence, changed_ms=at_ms
+            new = task._replace(checked=event.state, checked_tree=event.tree, checked_ms=at_ms, checked_fence=event.fence, changed_ms=at_ms
             )
         case ev.Graded():
-            new = replace(task, grade=event.verdict, changed_ms=at_ms)
+            new = task._replace(grade=event.verdict, changed_ms=at_ms)
         case _:
             raise AssertionError(f"no projection of {event.kind}")
     return (new,)
@@ -117,14 +112,14 @@ def _created(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], e
         changed_ms=event.at_ms, closed_ms=None, depends_on=event.depends_on, body=event.body, check=event.check,
         budget_tokens=event.budget_tokens, label=event.label, lessons=event.lessons,
     )  # fmt: skip
-    after = {one.id: replace(one, dependents=one.dependents + 1) for one in needs}
+    after = {one.id: one._replace(dependents=one.dependents + 1) for one in needs}
     if event.replaces:
         old = after.get(event.replaces, tasks[event.replaces])
-        after[old.id] = replace(old, dependents=old.dependents - len(moved))
+        after[old.id] = old._replace(dependents=old.dependents - len(moved))
         again = old.status is Status.COMPLETED
         for one in moved:
             waits = tuple(dict.fromkeys(new.id if need == old.id else need for need in one.depends_on))
-            after[one.id] = replace(after.get(one.id, one), depends_on=waits, open_needs=one.open_needs + again)
+            after[one.id] = after.get(one.id, one)._replace(depends_on=waits, open_needs=one.open_needs + again)
     return (new, *after.values())
 
 
@@ -148,7 +143,7 @@ def _handed_off(task: Task, handoff: str | None, fence: int) -> Task:
     if handoff is None:
         return task
     known = task.handoffs if handoff in task.handoffs else (*task.handoffs, handoff)
-    return replace(task, handoffs=known, handed_off=fence or task.handed_off)
+    return task._replace(handoffs=known, handed_off=fence or task.handed_off)
 
 
 def _blocker_runs(task: Task, blocker: str | None) -> int:

@@ -5,15 +5,14 @@ Pure. Words are kept as one string with spaces, so that a statement can append o
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 from amem.ledger.task import OPEN, Status, Task
 
-_NAMES = tuple(item.name for item in fields(Task))
-COLUMNS = (*_NAMES[: _NAMES.index("depends_on")], "rest")
+COLUMNS = (*Task._fields[: Task._fields.index("depends_on")], "rest")
 """The columns of a task, in the order of `Task`'s fields; `rest` holds the fields after them."""
-_REST = {item.name: item.default for item in fields(Task)[len(COLUMNS) - 1 :]}
+_NEVER = object()
+_REST = {name: Task._field_defaults.get(name, _NEVER) for name in Task._fields[len(COLUMNS) - 1 :]}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STATUS = {status.value: status for status in Status}
 _WORDS = ("requires", "handoffs")
@@ -30,7 +29,7 @@ def task(row: Sequence[Any]) -> Task:
     for name, default in _REST.items():
         value = rest.get(name, default)
         values.append(tuple(value) if isinstance(value, list) else value)
-    return Task(*values)
+    return Task._make(values)
 
 
 def listed(found: Iterable[Sequence[Any]]) -> tuple[Task, ...]:

@@ -6,8 +6,8 @@ text leaves every event whole.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from amem.errors import NotFoundError, UsageError
 from amem.model.ids import domain_of, is_id
@@ -37,8 +37,7 @@ class Status(StrEnum):
 OPEN = tuple(status for status in Status if status.open)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One task. Fields stand in the order of the columns that hold them (`rows.COLUMNS`)."""
 
     id: str

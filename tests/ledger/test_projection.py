@@ -1,7 +1,5 @@
 """The projection: whole values, each event."""
 
-from dataclasses import replace
-
 from amem.ledger import events as ev
 from amem.ledger.projection import State, project, replay, touched
 from amem.ledger.task import Status, Task
@@ -19,8 +17,8 @@ PLAIN = Task(
     open_needs=0, dependents=0, fence=0, holder=None, session=None, lease_ms=0, lease_ends_ms=None, handed_off=0, handoffs=(), review=None,
     reason=None, created_ms=1, changed_ms=1, closed_ms=None, depends_on=(), body=None,
 )  # fmt: skip
-CLAIMED = replace(
-    PLAIN, status=Status.CLAIMED, fence=1, holder=BOT, session="ses-00000001", lease_ms=10, lease_ends_ms=13, changed_ms=3
+CLAIMED = PLAIN._replace(
+    status=Status.CLAIMED, fence=1, holder=BOT, session="ses-00000001", lease_ms=10, lease_ends_ms=13, changed_ms=3
 )
 
 
@@ -38,19 +36,19 @@ def test_created() -> None:
 
 
 def test_admitted_and_claimed() -> None:
-    assert after(*CLAIM[:2]) == replace(PLAIN, status=Status.ADMITTED, changed_ms=2)
+    assert after(*CLAIM[:2]) == PLAIN._replace(status=Status.ADMITTED, changed_ms=2)
     assert after(*CLAIM) == CLAIMED
 
 
 def test_heartbeat_moves_the_end_of_the_lease() -> None:
     beat = ev.Heartbeat(task=A, by=BOT, at_ms=9, fence=1, lease_ms=20)
-    assert after(*CLAIM, beat) == replace(CLAIMED, lease_ms=20, lease_ends_ms=29, changed_ms=9)
+    assert after(*CLAIM, beat) == CLAIMED._replace(lease_ms=20, lease_ends_ms=29, changed_ms=9)
 
 
 def test_released_keeps_the_fence_and_counts_a_blocker() -> None:
     back = ev.Released(task=A, by=BOT, at_ms=5, fence=1, blocker="no key", handoff="mem-me-000000000000")
-    assert after(*CLAIM, back) == replace(
-        CLAIMED, status=Status.ADMITTED, holder=None, session=None, lease_ends_ms=None, reason="no key", blocker="no key", blocker_runs=1,
+    assert after(*CLAIM, back) == CLAIMED._replace(
+        status=Status.ADMITTED, holder=None, session=None, lease_ends_ms=None, reason="no key", blocker="no key", blocker_runs=1,
         handoffs=("mem-me-000000000000",), handed_off=1, changed_ms=5,
     )  # fmt: skip
 
@@ -61,7 +59,7 @@ def test_completed_frees_what_waits_and_nothing_else() -> None:
     done = project(state, ev.Completed(task=A, by=ME, at_ms=4, handoff="mem-me-000000000000"))
     assert done.tasks[A].status is Status.COMPLETED
     assert (done.tasks[A].closed_ms, done.tasks[A].handoffs) == (4, ("mem-me-000000000000",))
-    assert done.tasks[B] == replace(state.tasks[B], open_needs=0)
+    assert done.tasks[B] == state.tasks[B]._replace(open_needs=0)
     assert done.tasks[C] == state.tasks[C]
 
 

@@ -1,7 +1,5 @@
 """What comes first, and why."""
 
-from dataclasses import replace
-
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ FLAT = Rubric(day=0.0)
 
 
 def task(name: str, priority: int = 3, **more: object) -> Task:
-    return replace(PLAIN, id=name, priority=priority, rank=float(priority), status=Status.ADMITTED, **more)
+    return PLAIN._replace(id=name, priority=priority, rank=float(priority), status=Status.ADMITTED, **more)
 
 
 def moved(tasks: list[Task], **more: object) -> dict[str, float]:
@@ -26,13 +24,13 @@ def moved(tasks: list[Task], **more: object) -> dict[str, float]:
 def test_delegated_work_never_outranks_what_it_serves() -> None:
     assert rank.filed(9, None) == (9, 9.0)
     assert rank.filed(9, task("p", 4)) == (4, 4.0)
-    assert rank.filed(9, replace(task("p", 4), rank=2.5)) == (4, 2.5)
+    assert rank.filed(9, task("p", 4)._replace(rank=2.5)) == (4, 2.5)
     assert rank.filed(1, task("p", 4)) == (1, 1.0)
 
 
 def test_admission_raises_to_its_rank_plus_the_weight_and_lowers_nothing() -> None:
     top = task("top", 5)
-    low, high, done = task("low", 1), task("high", 9), replace(task("done", 1), status=Status.COMPLETED)
+    low, high, done = task("low", 1), task("high", 9), task("done", 1)._replace(status=Status.COMPLETED)
     assert rank.raised(top, [low, high, done]) == (Move("low", 1.0, 6.0, "top waits on it", "top"),)
 
 
@@ -45,13 +43,13 @@ def test_child_rises_to_its_parent() -> None:
 
 
 def test_proposed_task_moves_nothing_but_is_ranked_itself() -> None:
-    proposed = replace(task("c", 9, depends_on=("a",), created_ms=1 - DAY_MS), status=Status.PROPOSED)
+    proposed = task("c", 9, depends_on=("a",), created_ms=1 - DAY_MS)._replace(status=Status.PROPOSED)
     assert moved([task("a", 1), proposed], rubric=Rubric()) == {"c": 9.1}
 
 
 def test_days_of_waiting_and_the_longest_origin_prefix_count_from_the_filed_priority() -> None:
     rubric = Rubric(origins={"tap:": -1.0, "tap:mail": 2.0}, day=0.5)
-    old = replace(task("a", 3, origin="tap:mail-7", created_ms=0), rank=77.0)
+    old = task("a", 3, origin="tap:mail-7", created_ms=0)._replace(rank=77.0)
     assert rank.rescored([old], at_ms=2 * DAY_MS + 5, rubric=rubric) == (
         Move("a", 77.0, 6.0, "filed at 3, origin tap:mail +2, 2 days of waiting +1"),
     )
@@ -85,7 +83,7 @@ def graphs(draw: st.DrawFn) -> list[Task]:
         parent = draw(st.sampled_from([None, *names]))
         status = draw(st.sampled_from([Status.PROPOSED, Status.ADMITTED, Status.CLAIMED, Status.BLOCKED]))
         one = task(f"t{number}", draw(st.integers(0, 9)), depends_on=needs, parent=parent)
-        tasks.append(replace(one, status=status, rank=draw(st.floats(0, 50).map(lambda x: round(x, 3)))))
+        tasks.append(one._replace(status=status, rank=draw(st.floats(0, 50).map(lambda x: round(x, 3)))))
     return tasks
 
 
@@ -96,7 +94,7 @@ def test_rescore_twice_is_once_and_what_blocks_stands_above(tasks: list[Task]) -
     after = {one.id: one for one in tasks}
     for move in moves:
         assert move.was == after[move.id].rank != move.rank
-        after[move.id] = replace(after[move.id], rank=move.rank)
+        after[move.id] = after[move.id]._replace(rank=move.rank)
     assert rank.rescored(list(after.values()), at_ms=1, rubric=FLAT) == ()
     for one in after.values():
         for need in one.depends_on:

@@ -1,7 +1,5 @@
 """A task as a row and back."""
 
-from dataclasses import replace
-
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
@@ -11,7 +9,8 @@ from tests.ledger.test_projection import CLAIMED, PLAIN
 
 WORDS = st.lists(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=3).map(tuple)
 TASKS = st.builds(
-    replace, st.sampled_from([PLAIN, CLAIMED]), title=st.text(min_size=1, max_size=20), status=st.sampled_from(Status), requires=WORDS,
+    Task._replace, st.sampled_from([PLAIN, CLAIMED]), title=st.text(min_size=1, max_size=20),
+    status=st.sampled_from(Status), requires=WORDS,
     handoffs=WORDS, depends_on=WORDS, check=st.lists(st.text(max_size=9), max_size=2).map(tuple), lessons=WORDS,
     blocker=st.none() | st.text(max_size=9), budget_tokens=st.none() | st.integers(1, 10**9), rank=st.floats(-9, 99),
 )  # fmt: skip

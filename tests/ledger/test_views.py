@@ -1,14 +1,13 @@
 """Why a task cannot be claimed, how its attempts went, what its JSON says."""
 
 import json
-from dataclasses import replace
 
 from amem.ledger import events as ev
 from amem.ledger import views
 from amem.ledger.task import ANYTHING, Status
 from tests.ledger.test_projection import BOT, CLAIMED, ME, PLAIN, A, B
 
-READY = replace(PLAIN, status=Status.ADMITTED)
+READY = PLAIN._replace(status=Status.ADMITTED)
 
 
 def kinds(task: object, needs: dict[str, object] | None = None, capabilities: object = ("code",), at_ms: int = 5) -> list[str]:
@@ -17,20 +16,20 @@ def kinds(task: object, needs: dict[str, object] | None = None, capabilities: ob
 
 def test_ready_task_has_no_blocker() -> None:
     assert kinds(READY) == []
-    assert kinds(replace(CLAIMED, lease_ends_ms=5)) == []
+    assert kinds(CLAIMED._replace(lease_ends_ms=5)) == []
 
 
 def test_each_blocker_is_named_with_the_command_that_helps() -> None:
     assert kinds(PLAIN) == ["admission"]
     assert kinds(CLAIMED) == ["lease"]
-    assert kinds(replace(READY, status=Status.BLOCKED, blocked_on="no key")) == ["blocked"]
-    assert kinds(replace(READY, requires=("gpu", "human"))) == ["human", "capability"]
-    assert kinds(replace(READY, requires=("gpu", "human")), capabilities=ANYTHING) == []
-    assert kinds(replace(READY, status=Status.COMPLETED)) == ["closed"]
-    waiting = replace(READY, depends_on=(B,), open_needs=1)
-    assert kinds(waiting, {B: replace(PLAIN, id=B)}) == ["dependency"]
-    assert kinds(waiting, {B: replace(PLAIN, id=B, status=Status.COMPLETED)}) == []
-    (blocker,) = views.blockers(waiting, {B: replace(PLAIN, id=B, status=Status.INVALIDATED)}, ("code",), 5)
+    assert kinds(READY._replace(status=Status.BLOCKED, blocked_on="no key")) == ["blocked"]
+    assert kinds(READY._replace(requires=("gpu", "human"))) == ["human", "capability"]
+    assert kinds(READY._replace(requires=("gpu", "human")), capabilities=ANYTHING) == []
+    assert kinds(READY._replace(status=Status.COMPLETED)) == ["closed"]
+    waiting = READY._replace(depends_on=(B,), open_needs=1)
+    assert kinds(waiting, {B: PLAIN._replace(id=B)}) == ["dependency"]
+    assert kinds(waiting, {B: PLAIN._replace(id=B, status=Status.COMPLETED)}) == []
+    (blocker,) = views.blockers(waiting, {B: PLAIN._replace(id=B, status=Status.INVALIDATED)}, ("code",), 5)
     assert blocker == views.Blocker("dependency", f"{B} (T) was invalidated", f"amem task retry {B}")
 
 
@@ -55,7 +54,7 @@ def test_attempts_come_from_the_events() -> None:
 
 
 def test_json_of_a_task_leaves_out_what_there_is_nothing_to_say_about() -> None:
-    assert views.shown(replace(CLAIMED, rank=3.5), "do it") == {
+    assert views.shown(CLAIMED._replace(rank=3.5), "do it") == {
         "id": A, "domain": "dom-me", "title": "T", "body": "do it", "status": "claimed", "priority": 3, "rank": 3.5, "requires": [],
         "creator": ME, "holder": BOT, "session": "ses-00000001", "fence": 1, "lease_ends_at": "1970-01-01T00:00:00.013Z", "attempts": 1,
         "depends_on": [], "created_at": "1970-01-01T00:00:00.001Z",
@@ -63,14 +62,14 @@ def test_json_of_a_task_leaves_out_what_there_is_nothing_to_say_about() -> None:
 
 
 def test_tree_of_any_depth_is_written() -> None:
-    tasks = [replace(PLAIN, id=f"task-me-{i:08d}", parent=f"task-me-{i - 1:08d}" if i else None) for i in range(3000)]
+    tasks = [PLAIN._replace(id=f"task-me-{i:08d}", parent=f"task-me-{i - 1:08d}" if i else None) for i in range(3000)]
     text = views.tree_text(views.shown_tree(tasks))
     assert text.count('"children":[') == 3000
     assert text.endswith("]}" * 3000)
 
 
 def test_tree_is_json() -> None:
-    tasks = [replace(PLAIN, id=A), replace(PLAIN, id=B, parent=A, status=Status.COMPLETED), replace(PLAIN, id="task-me-cccccccc", parent=A)]
+    tasks = [PLAIN._replace(id=A), PLAIN._replace(id=B, parent=A, status=Status.COMPLETED), PLAIN._replace(id="task-me-cccccccc", parent=A)]
     top = json.loads(views.tree_text(views.shown_tree(tasks)))
     assert [child["id"] for child in top["children"]] == [B, "task-me-cccccccc"]
     assert top == views.shown_tree(tasks)
