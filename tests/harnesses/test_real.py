@@ -84,15 +84,19 @@ SWITCHES = {
     "claude": (".claude/settings.json", '{"disableAllHooks": true, "env": {"MEMORY_MCP_URL": "http://127.0.0.1:1/mcp"}}'),
     "codex": (".codex/config.toml", "[features]\nhooks = false\n"),
     "qwen": (".qwen/settings.json", '{"disableAllHooks": true}'),
+    "grok": (".grok/config.toml", "[features]\nhooks = false\n"),
+    "copilot": (".github/copilot/settings.json", '{"disableAllHooks": true}'),
+    "pi": (".pi/settings.json", '{"extensions": ["!**/amem.ts"]}'),
+    "opencode": ("opencode.json", '{"plugin": []}'),
 }
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_work_tree_cannot_switch_the_guard_off(place: Place, provider: Running, name: str) -> None:  # noqa: F811
-    """The settings that a repository brings along beat those of the home in each of these harnesses."""
+    """In Claude Code, Codex and Qwen Code the settings that a repository brings along beat those of the home."""
     installed(name)
     way, (path, settings) = HARNESSES[name], SWITCHES[name]
-    (place.tree / path).parent.mkdir()
+    (place.tree / path).parent.mkdir(parents=True, exist_ok=True)
     (place.tree / path).write_text(settings)
     provider.load({"steps": [{"tool": way.shell, "args": {way.command: "cat /memory/x"} | way.more}, {"text": "Done as asked."}]})
     place.destination(provider.url)
