@@ -128,11 +128,13 @@ class Sqlite:
         self._host = host
         self._boot = host.boot()
         self._guard = threading.RLock()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        os.close(os.open(path, flags, 0o600))
-        self._queue = os.open(f"{path}.queue", flags, 0o600)
-        self._turn = os.open(f"{path}.turn", flags, 0o600)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(_file(path))
+            self._queue = _file(f"{path}.queue")
+            self._turn = _file(f"{path}.turn")
+        except OSError as error:
+            raise UnavailableError(f"the ledger {error.filename}: {error.strerror}", hint="amem doctor") from error
         self._locks: tuple[int, ...] = (self._queue, self._turn)
         with self._said(), self._writing():
             # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
@@ -241,6 +243,11 @@ class Sqlite:
 
         if int(self._connection.execute("pragma user_version").fetchone()[0]) != len(_MIGRATIONS):
             self.alone("", act)
+
+
+def _file(path: Path | str) -> int:
+    """Open a file of the ledger, made for its owner alone; a link in its place is not followed."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _data(event: "Event") -> str:

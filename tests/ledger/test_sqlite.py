@@ -41,7 +41,7 @@ def test_files_are_the_owners_alone(path: Path) -> None:
 def test_link_in_the_place_of_the_file_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.parent.mkdir()
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError):
+    with pytest.raises(UnavailableError, match=r"ledger\.sqlite"):
         Sqlite(path)
     assert not (tmp_path / "elsewhere").exists()
 
