@@ -30,7 +30,8 @@ class Access:
     session: str
     principal: str
     domain: str
-    task: str | None = None
+    task: Callable[[], str | None] = lambda: None
+    """The task the session holds at this moment."""
     auth: str
     """`key`, `gateway` or `subscription`; see `routes.Auth`."""
     routes: Mapping[Dialect, Route]

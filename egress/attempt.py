@@ -60,7 +60,7 @@ class Attempt:
         if unmetered is None and told is not None and usage is None:
             unmetered = told.unmetered_reason
         return CallRow(
-            id=self.id, at=self.at, session=access.session, domain=access.domain, principal=access.principal, task=access.task,
+            id=self.id, at=self.at, session=access.session, domain=access.domain, principal=access.principal, task=access.task(),
             kind=self.call.kind, destination=self.route.destination, model=self.call.model, dialect=self.call.dialect, status=self.status,
             billing=self.route.billing,
             input=usage.input if usage else None, output=usage.output if usage else None,

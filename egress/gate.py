@@ -76,7 +76,7 @@ class Gate:
             return Refusal("usage_unwritable", self._meter.fault)
         try:
             asked = requests.model_call(
-                principal=access.principal, domain=access.domain, session=access.session, task=access.task, label=access.label(),
+                principal=access.principal, domain=access.domain, session=access.session, task=access.task(), label=access.label(),
                 destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing,
             )  # fmt: skip
             decision = access.decide(asked)
@@ -119,7 +119,7 @@ def denied(access: Access, action: str, facts: dict[str, object]) -> PolicyDecis
     digest = "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return PolicyDecision(
         at=stamp(access.clock()), id=ids.draw("decision"), session=access.session, domain=access.domain, principal=access.principal,
-        task=access.task, action=action, allow=False, reasons=(facts,), policy_version="host", input_digest=digest,
+        task=access.task(), action=action, allow=False, reasons=(facts,), policy_version="host", input_digest=digest,
     )  # fmt: skip
 
 

@@ -239,7 +239,7 @@ class Tunnels:
     def _record(self, opened: _Open, at: str, status: int, refused: str | None, took_s: float) -> None:
         access = self._access
         self._meter.record(CallRow(
-            id=ids.draw("call"), at=at, session=access.session, domain=access.domain, principal=access.principal, task=access.task,
+            id=ids.draw("call"), at=at, session=access.session, domain=access.domain, principal=access.principal, task=access.task(),
             kind="tunnel", destination=opened.way.destination, model=opened.host, dialect="tls", status=status, billing=Billing.PLAN,
             refused=refused, unmetered_reason="tunnel", ms=round(took_s * 1000),
         ))  # fmt: skip

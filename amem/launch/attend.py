@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amem.errors import UnavailableError
 from amem.harnesses import answer
 from amem.harnesses.base import AnswerKind
 from amem.launch.presence import STOP_SIGNAL, Presence
-from amem.launch.served import Served
 from amem.model.label import Label
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from amem.launch.outbox import Filed
     from amem.launch.plan import Asked
     from amem.launch.run import Prepared
+    from amem.launch.served import Served
     from amem.memory.session import Session
     from amem.sandbox.run import Running
 
@@ -44,51 +44,81 @@ class Outcome:
     """Sentences for the person."""
 
 
-def attend(
-    asked: "Asked", ready: "Prepared", running: "Running", work: "Composition", presence: Presence, outcome: Outcome,
-    on_output: Callable[[int, bytes], None],
-) -> None:  # fmt: skip
+class Ended(NamedTuple):
+    """How a session counts: its exit code and, where that is not 0, the word for why."""
+
+    exit: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sitting:
+    """All that takes part in one session."""
+
+    asked: "Asked"
+    ready: "Prepared"
+    work: "Composition"
+    served: "Served"
+    presence: Presence
+    outcome: Outcome
+    on_output: Callable[[int, bytes], None]
+    began: Callable[["Running"], None] = lambda running: None
+    """Called when the harness runs."""
+    finish: Callable[[Ended], Ended] | None = None
+    """Called once the harness has ended and its notes are filed, while the memory server still answers the launcher: how it counts
+    after all."""
+
+
+def attend(sitting: Sitting, running: "Running") -> None:
     """Serve the session while its harness runs, then settle everything and fill in the outcome.
 
     Raises UnavailableError when the egress failed: a harness without it can only hang, so it was ended.
     """
-    failures: list[BaseException] = []
-
-    def failed(error: BaseException) -> None:
-        failures.append(error)
-        running.kill()
-
-    served = Served(running.listener_fd, work.serve, failed)
-    running.listener_fd = -1
-    served.start()
+    asked, ready, outcome, work = sitting.asked, sitting.ready, sitting.outcome, sitting.work
+    listener_fd, running.listener_fd = running.listener_fd, -1
+    sitting.served.listen(listener_fd, running.kill)
+    sitting.served.start()
     kept = bytearray()
 
     def output(stream: int, data: bytes) -> None:
         if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
             kept.extend(data)
         if stream == 2 or ready.launch.answer is AnswerKind.TEXT:
-            on_output(stream, data)
+            sitting.on_output(stream, data)
 
+    sitting.began(running)
     began = time.monotonic()
-    with _stoppable(running, work, presence):
+    with _stoppable(running, work, sitting.presence):
         code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
     late = code == TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
-    if not served.stop():
-        outcome.notes.append("the egress did not settle in time; calls that were open are recorded as partial")
-    if failures:
-        raise UnavailableError(f"the egress failed: {failures[0]}", hint="amem doctor") from failures[0]
-    filed = work.settle()
+    if sitting.finish is None:
+        _end_server(sitting)
     outcome.harness_exit = code
-    outcome.label = work.session.label if work.session else ready.plan.label
     if asked.prompt is not None:
         said = answer.read(ready.launch.answer, bytes(kept))
         outcome.answer = said.text
         if said.error:
             outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
         if ready.launch.answer is not AnswerKind.TEXT and said.text:
-            on_output(1, said.text.encode() + b"\n")
+            sitting.on_output(1, said.text.encode() + b"\n")
+    filed = work.settle()
     _left(outcome, work.session, filed)
-    _conclude(asked, outcome, code, late=late, stopped=work.stopped)
+    ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped)
+    if sitting.finish is not None:
+        ended = sitting.finish(ended)
+        _left(outcome, work.session, filed._replace(problems=()))
+        _end_server(sitting)
+    outcome.label = work.session.label if work.session else ready.plan.label
+    outcome.exit, outcome.reason = ended
+
+
+def _end_server(sitting: Sitting) -> None:
+    """Let the server's thread settle what is open. Raises UnavailableError when it failed meanwhile."""
+    if not sitting.served.stop():
+        sitting.outcome.notes.append("the egress did not settle in time; calls that were open are recorded as partial")
+    failure = sitting.served.failure
+    if failure is not None:
+        raise UnavailableError(f"the egress failed: {failure}", hint="amem doctor") from failure
 
 
 def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:
@@ -100,24 +130,23 @@ def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:
     outcome.notes += filed.problems
 
 
-def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None) -> None:
+def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None) -> Ended:
     """The exit code, in this order: the time limit, the harness's own, an empty answer, no handoff, 0."""
     if late:
-        outcome.exit, outcome.reason = TIMED_OUT, "timeout"
         outcome.notes.append("the session was ended by its time limit")
-    elif stopped is not None:
-        outcome.exit, outcome.reason = code, "stopped"
+        return Ended(TIMED_OUT, "timeout")
+    if stopped is not None:
         outcome.notes.append(f"the session was stopped: {stopped}")
-    elif code != 0:
-        outcome.exit, outcome.reason = code, "harness"
-    elif asked.prompt is not None and not (outcome.answer or "").strip():
-        outcome.exit, outcome.reason = EMPTY_ANSWER, "empty_answer"
+        return Ended(code, "stopped")
+    if code != 0:
+        return Ended(code, "harness")
+    if asked.prompt is not None and not (outcome.answer or "").strip():
         outcome.notes.append("the harness ended well but printed no answer; that is not taken for success")
-    elif asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:
-        outcome.exit, outcome.reason = NO_HANDOFF, "no_handoff"
+        return Ended(EMPTY_ANSWER, "empty_answer")
+    if asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:
         outcome.notes.append("the session left no handoff, so the next one starts from nothing; --no-handoff if that is intended")
-    else:
-        outcome.exit = 0
+        return Ended(NO_HANDOFF, "no_handoff")
+    return Ended(0)
 
 
 @contextmanager

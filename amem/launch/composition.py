@@ -7,10 +7,13 @@ database connection belong to the thread that made them. What takes time to impo
 from typing import TYPE_CHECKING
 
 from amem.launch.outbox import Filed, file_notes, waiting
-from amem.launch.served import Serve
+from amem.launch.served import Accept, Doors, Serve
 
 if TYPE_CHECKING:
     import socket
+    from concurrent.futures import ThreadPoolExecutor
+
+    from aiohttp import web
 
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
@@ -18,18 +21,23 @@ if TYPE_CHECKING:
 
 
 class Composition:
-    """What serves one session. `session` is there once serving began."""
+    """What serves one session. `session` is there once serving began.
 
-    def __init__(self, ready: "Prepared", settings: "Settings") -> None:
+    `client`: the launcher uses the session's memory tools itself, before there is a sandbox and after the harness has ended.
+    """
+
+    def __init__(self, ready: "Prepared", settings: "Settings", *, client: bool = False) -> None:
         self.session: Session | None = None
         self.stopped: str | None = None
         """Why the session was stopped; no call leaves from then on."""
         self._ready = ready
         self._settings = settings
+        self._client = client
 
     def serve(self) -> Serve:
-        """Import and build everything; the result serves on a listener. Raises what the parts raise."""
+        """Import and build everything; the result serves. Raises what the parts raise."""
         import asyncio
+        from contextlib import AsyncExitStack
 
         from aiohttp import web
 
@@ -37,7 +45,7 @@ class Composition:
         from amem.egress.access import Access, granted
         from amem.egress.meter import Meter
         from amem.memory.session import open_memory
-        from amem.server.app import McpApp, add_routes
+        from amem.server.app import McpApp, add_routes, new_worker
 
         found, root = self._ready.plan, self._settings.root
         memory = open_memory(root, self._settings.grants)
@@ -50,7 +58,7 @@ class Composition:
             session=session.id,
             principal=session.principal,
             domain=session.domain,
-            task=session.task,
+            task=lambda: session.task,
             auth=found.auth,
             routes=found.routes,
             credential=found.credential,
@@ -61,24 +69,37 @@ class Composition:
             **limits,
         )
 
-        async def serve(listener: "socket.socket", end: asyncio.Event) -> None:
-            mcp = McpApp(memory, session)
+        worker = new_worker()
 
-            def mount(app: web.Application) -> None:
-                add_routes(app, mcp)
+        def mount(app: web.Application) -> None:
+            add_routes(app, McpApp(memory, session, board=self._ready.board, worker=worker))
 
-            runner = await server.serve(server.application(access, meter, extra=mount), listener)
-            try:
+        async def serve(doors: Doors, end: asyncio.Event) -> None:
+            async with AsyncExitStack() as stack:
+                stack.callback(memory.close)
+                stack.push_async_callback(asyncio.to_thread, worker.shutdown)
+                stack.push_async_callback(asyncio.to_thread, meter.close)
+                if self._client:
+                    door = await _own_door(memory, session, worker)
+                    stack.push_async_callback(door.cleanup)
+                    doors.open(_accepting(door))
+                listener = await doors.listener(end)
+                if listener is None:
+                    return
+                stack.enter_context(listener)
+                runner = await server.serve(server.application(access, meter, extra=mount), listener)
+                stack.push_async_callback(runner.cleanup)
                 await end.wait()
-            finally:
-                await runner.cleanup()
-                await asyncio.to_thread(meter.close)
-                memory.close()
 
         return serve
 
     def settle(self) -> Filed:
-        """File what the hooks left, in the session's name. Call it when the server's thread has ended."""
+        """File what the hooks left, in the session's name, and let go of a task it still holds; once nothing of it runs any more.
+
+        Where the launcher is a client, the server still serves it, and the task is the launcher's to give back.
+        """
+        if self.session is not None and self.session.holding is not None and not self._client:
+            self._give_back(self.session)
         if not waiting(self._ready.home):
             return Filed()
         from amem.memory.session import open_memory
@@ -90,6 +111,21 @@ class Composition:
             return file_notes(memory, self.session, self._ready.home)
         finally:
             memory.close()
+
+    def _give_back(self, session: "Session") -> None:
+        """A session that claimed a task by itself and ended with it: nobody has to wait for the lease."""
+        from amem.errors import AmemError
+        from amem.ledger.opening import open_ledger
+
+        holding = session.holding
+        assert holding is not None
+        try:
+            with open_ledger(self._settings.root, self._settings.grants) as ledger:
+                ledger.release(
+                    holding.task, by=session.principal, fence=holding.fence, session=session.id, why="the session that held it ended"
+                )
+        except AmemError:
+            return  # the lease ends by itself
 
     def _open(self, memory: "Memory") -> "Session":
         from amem.egress import meter
@@ -111,3 +147,31 @@ class Composition:
             ceiling=found.ceiling,
             persist=persist,
         )
+
+
+async def _own_door(memory: "Memory", session: "Session", worker: "ThreadPoolExecutor") -> "web.AppRunner":
+    """The memory tools as the launcher is served them: in its own name, and without the egress."""
+    from aiohttp import web
+
+    from amem.memory.session import Beside
+    from amem.server import app
+
+    runner = web.AppRunner(app.application(memory, Beside(session), left_by="launcher", worker=worker), access_log=None)
+    await runner.setup()
+    return runner
+
+
+def _accepting(runner: "web.AppRunner") -> Accept:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    assert runner.server is not None
+    protocol, taken = runner.server, set[asyncio.Task[object]]()
+
+    def accept(connection: "socket.socket") -> None:
+        connection.setblocking(False)
+        task = loop.create_task(loop.connect_accepted_socket(protocol, connection))
+        taken.add(task)  # the loop keeps only a weak reference
+        task.add_done_callback(taken.discard)
+
+    return accept

@@ -15,11 +15,12 @@ from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import LaunchFacts
-from amem.launch.attend import Outcome, attend
+from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
 from amem.launch.plan import PORT, Asked, Plan, plan
 from amem.launch.presence import Presence
+from amem.launch.served import Served
 from amem.model import clock, ids
 from amem.sandbox import host, spec
 from amem.sandbox.plan import plan as sandbox_plan
@@ -51,6 +52,8 @@ class Prepared:
     launch: base.Launch
     spec: spec.SandboxSpec
     home: str
+    board: bool
+    """The harness's own subagents become tasks."""
 
 
 def prepare(asked: Asked, settings: Settings) -> Prepared:
@@ -85,7 +88,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         limits=found.limits,
         protect=tuple(name for name in spec.PROTECT if not (asked.git_config_writable and name.startswith(".git/config"))),
     )
-    return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home)
+    return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board")
 
 
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
@@ -105,19 +108,33 @@ def launch(
 ) -> Outcome:
     """Run a session from start to end. Raises AmemError when it could not start; nothing of it is then left."""
     ready = prepare(asked, settings)
+    work = Composition(ready, settings)
     presence = Presence(settings.root, ready.id)
     outcome = Outcome(session=ready.id, label=ready.plan.label)
+    sitting = Sitting(
+        asked=asked, ready=ready, work=work, served=Served(work.serve), presence=presence, outcome=outcome, on_output=on_output
+    )
+    try:
+        confine(sitting, settings, stage, note)
+    finally:
+        presence.end()
+    return outcome
+
+
+def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None]) -> None:
+    """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start."""
+    ready, outcome = sitting.ready, sitting.outcome
     kept = False
     try:
         _write_home(ready)
         kept = True
         sandbox = ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
-        meter.start_session(settings.root, _row(ready, settings))
+        meter.start_session(settings.root, _row(sitting, settings))
         try:
             running = stage.start(sandbox, sandbox_plan(sandbox, host.facts(sandbox)))
             for warning in running.warnings:
                 note(warning)
-            attend(asked, ready, running, Composition(ready, settings), presence, outcome, on_output)
+            attend(sitting, running)
         except AmemError as error:
             kept = not isinstance(error, SandboxError)
             outcome.exit, outcome.reason = error.exit_code, error.message
@@ -125,10 +142,8 @@ def launch(
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
     finally:
-        presence.end()
         if not kept:
             _remove_home(ready)
-    return outcome
 
 
 def _write_home(ready: Prepared) -> None:
@@ -151,11 +166,12 @@ def _remove_home(ready: Prepared) -> None:
     shutil.rmtree(ready.home, ignore_errors=True)
 
 
-def _row(ready: Prepared, settings: Settings) -> dict[str, Any]:
-    """The session as `usage.sqlite` keeps it."""
-    found = ready.plan
+def _row(sitting: Sitting, settings: Settings) -> dict[str, Any]:
+    """The session as `usage.sqlite` keeps it; one that was served already may hold a task, and have read something."""
+    ready, found, session = sitting.ready, sitting.ready.plan, sitting.work.session
     return {
         "id": ready.id, "harness": found.harness.name, "auth": found.auth, "destination": found.destination, "model": found.model,
-        "backend": "namespaces", "label": found.label, "ceiling": found.ceiling, "handling": found.handling, "domain": settings.domain,
+        "backend": "namespaces", "label": session.label if session else found.label, "ceiling": found.ceiling,
+        "task": session.task if session else None, "handling": found.handling, "domain": settings.domain,
         "workdir": str(found.workdir), "pid": os.getpid(), "started_at": clock.stamp(clock.now()),
     }  # fmt: skip

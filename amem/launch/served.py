@@ -2,36 +2,107 @@
 
 Its packages are imported here, after the harness was exec'ed; what the harness sends meanwhile waits in the listener's
 backlog. The launcher's own thread watches the harness and never waits for this one except to end it.
+
+A launcher that is a client of the session's memory itself dials in over a socket pair: there is no name, path or port that anything
+else could connect to.
 """
 
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from amem.errors import UnavailableError
+
 if TYPE_CHECKING:
     import asyncio
     import socket
 
-Serve = Callable[["socket.socket", "asyncio.Event"], Awaitable[None]]
-"""Serves on a listener until the event is set, then ends what is open and returns."""
+Serve = Callable[["Doors", "asyncio.Event"], Awaitable[None]]
+"""Serves what comes through the doors until the event is set, then ends what is open and returns."""
+Accept = Callable[["socket.socket"], None]
+"""Takes a connection of the launcher's own; called in the event loop."""
+
+DIAL_TIMEOUT_S = 60.0
+"""Until the packages are imported, on a machine that is busy."""
+
+
+class Doors:
+    """How a session's server is reached."""
+
+    def __init__(self, opened: Callable[[Accept], None]) -> None:
+        import asyncio
+
+        self._arrived: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+        self._opened = opened
+
+    def arrive(self, descriptor: int) -> None:
+        """Hand over the sandbox's listener; in the event loop."""
+        import socket
+
+        listener = socket.socket(fileno=descriptor)
+        listener.setblocking(False)
+        self._arrived.set_result(listener)
+
+    async def listener(self, end: "asyncio.Event") -> "socket.socket | None":
+        """The sandbox's listener, once there is one; None when the session ends before. The caller closes it."""
+        import asyncio
+
+        ended = asyncio.ensure_future(end.wait())
+        await asyncio.wait((self._arrived, ended), return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        return self._arrived.result() if self._arrived.done() else None
+
+    def open(self, accept: Accept) -> None:
+        """Let the launcher dial in from now on."""
+        self._opened(accept)
 
 
 class Served:
-    """A running server thread. `stop` ends it; `failed` is what ended it, when it ended by itself."""
+    """A running server thread. `stop` ends it; `failure` is what ended it, when it ended by itself."""
 
-    def __init__(self, listener_fd: int, make: Callable[[], Serve], on_failure: Callable[[BaseException], None]) -> None:
-        self._listener_fd = listener_fd
+    def __init__(self, make: Callable[[], Serve]) -> None:
+        self.failure: BaseException | None = None
         self._make = make
-        self._on_failure = on_failure
-        self._lock = threading.Lock()  # guards _loop, _end and _stopped
+        self._lock = threading.Lock()  # guards everything below
+        self._listener_fd = -1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
+        self._doors: Doors | None = None
+        self._accept: Accept | None = None
+        self._on_failure: Callable[[], None] | None = None
         self._stopped = False
+        self._open = threading.Event()
+        """Set when the launcher may dial in, and when it never will."""
         self._thread = threading.Thread(target=self._run, name="egress", daemon=True)
 
     def start(self) -> None:
-        """Start importing, then serving."""
-        self._thread.start()
+        """Start importing, then serving; nothing where that was done already."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def listen(self, listener_fd: int, on_failure: Callable[[], None]) -> None:
+        """Serve the sandbox's listener from now on; `on_failure` is called once, also when the server has failed already."""
+        with self._lock:
+            self._listener_fd = listener_fd
+            self._on_failure = on_failure
+            failed = self.failure is not None
+            if self._loop is not None and self._doors is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._doors.arrive, listener_fd)
+        if failed:
+            on_failure()
+
+    def dial(self) -> "socket.socket":
+        """A connection of the launcher's own to the session's memory. Raises UnavailableError."""
+        import socket
+
+        if not self._open.wait(DIAL_TIMEOUT_S):
+            raise UnavailableError("the memory server did not start in time", hint="amem doctor")
+        with self._lock:
+            if self._loop is None or self._accept is None or self._stopped or self.failure is not None:
+                raise UnavailableError(f"the memory server is not there: {self.failure or 'it has ended'}", hint="amem doctor")
+            ours, theirs = socket.socketpair()
+            self._loop.call_soon_threadsafe(self._accept, theirs)
+        return ours
 
     def stop(self, timeout_s: float = 10.0) -> bool:
         """End the server and wait for it; True when it settled everything in time.
@@ -55,17 +126,26 @@ class Served:
             serve = self._make()
             asyncio.run(self._serve(serve))
         except BaseException as error:  # the outer edge of this thread: told once, to the launcher
-            self._on_failure(error)
+            with self._lock:
+                self.failure, tell = error, self._on_failure
+            if tell is not None:
+                tell()
+        finally:
+            self._open.set()
 
     async def _serve(self, serve: Serve) -> None:
         import asyncio
-        import socket
 
-        end = asyncio.Event()
+        end, doors = asyncio.Event(), Doors(self._let_in)
         with self._lock:
             if self._stopped:
                 return
-            self._loop, self._end = asyncio.get_running_loop(), end
-        with socket.socket(fileno=self._listener_fd) as listener:
-            listener.setblocking(False)
-            await serve(listener, end)
+            self._loop, self._end, self._doors = asyncio.get_running_loop(), end, doors
+            if self._listener_fd >= 0:
+                doors.arrive(self._listener_fd)
+        await serve(doors, end)
+
+    def _let_in(self, accept: Accept) -> None:
+        with self._lock:
+            self._accept = accept
+        self._open.set()

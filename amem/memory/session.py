@@ -6,7 +6,7 @@ is kept, before anything of that label is served.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amem.logs.schema import Event
 from amem.logs.writer import append
@@ -113,6 +113,33 @@ class Session:
         with self._lock:
             self.lineage = min((*tiers, *([self.lineage] if self.lineage else [])), key=lambda tier: tier.rank, default=None)
         return label
+
+
+class Beside(Session):
+    """A running session as its launcher acts in it: the same in all but that it reads nothing above the model's ceiling.
+
+    What the launcher reads goes into a prompt unasked, and must not put the session above what its model may be sent.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.handling = session.handling if session.ceiling is None else lowest(session.handling, session.ceiling)
+        self.filters = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def hold(self, task: str | None, fence: int | None) -> None:
+        """See `Session`."""
+        self._session.hold(task, fence)
+
+    def raise_label(self, to: Label) -> Label:
+        """See `Session`."""
+        return self._session.raise_label(to)
+
+    def served(self, labels: Iterable[Label], tiers: Iterable[Tier]) -> Label:
+        """See `Session`."""
+        return self._session.served(labels, tiers)
 
 
 class Memory:

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from amem.errors import UnavailableError
 from amem.memory.session import Memory, Session
-from amem.server import guard, replies, tools
+from amem.server import board, guard, replies, tools
 from amem.settings.credentials import Secret
 
 if TYPE_CHECKING:
@@ -35,14 +35,22 @@ Message = MutableMapping[str, Any]
 class McpApp:
     """The memory server of one session. `start` and `stop` belong to the application's own start and clean-up.
 
-    `token` is the bearer that every request must carry; None where the listener itself names the session.
+    `token` is the bearer that every request must carry; None where the listener itself names the session. `left_by` is in whose name
+    handoffs are left through it. `board`: a harness's own subagents become tasks. A session that is served through two of these has
+    one `worker` for both, which is then the caller's to shut down.
     """
 
-    def __init__(self, memory: Memory, session: Session, *, token: Secret | None = None) -> None:
+    def __init__(
+        self, memory: Memory, session: Session, *, token: Secret | None = None, left_by: str = "agent", board: bool = False,
+        worker: ThreadPoolExecutor | None = None,
+    ) -> None:  # fmt: skip
         self.session = session
         self._memory = memory
         self._token = token
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
+        self._left_by = left_by
+        self._board = board
+        self._own_worker = worker is None
+        self._worker = worker or new_worker()
         self._stopping = asyncio.Event()
         self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
@@ -59,7 +67,8 @@ class McpApp:
             if self._running is not None:
                 await self._running
         finally:
-            await asyncio.to_thread(self._worker.shutdown)
+            if self._own_worker:
+                await asyncio.to_thread(self._worker.shutdown)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one POST."""
@@ -91,7 +100,12 @@ class McpApp:
             body = await _body(request, guard.EVENT_LIMIT_BYTES)
         if body is None:
             return web.Response(status=403, text=f"amem: the hook's event is above {guard.EVENT_LIMIT_BYTES} bytes")
-        answer = guard.answer(body, request.query.get("harness") or self.session.harness)
+        harness = request.query.get("harness") or self.session.harness
+        answer = guard.answer(body, harness)
+        if self._board and answer.status == 204 and (asked := board.spawn(body, harness)) is not None:
+            answer = await asyncio.get_running_loop().run_in_executor(
+                self._worker, board.answer, self._memory, self.session, asked, harness
+            )
         if answer.status == 204:
             return web.Response(status=204)
         return web.Response(status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type})
@@ -106,7 +120,11 @@ class McpApp:
     async def call(self, name: str, arguments: object) -> replies.Reply:
         """Run one tool in the memory thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._worker, replies.answer, lambda: tools.call(self._memory, self.session, name, arguments))
+
+        def run() -> replies.Reply:
+            return tools.call(self._memory, self.session, name, arguments, self._left_by)
+
+        return await loop.run_in_executor(self._worker, replies.answer, run)
 
     async def _run(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
         # The manager's task group must be left by the task that entered it.
@@ -120,6 +138,11 @@ class McpApp:
             if not ready.done():  # what went wrong is this task's; a request that waits is told so much
                 ready.set_exception(UnavailableError("the memory server did not start", hint="amem doctor"))
                 ready.exception()
+
+
+def new_worker() -> ThreadPoolExecutor:
+    """The thread that runs the tools of one session, one call after the other."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
 
 
 def add_routes(app: web.Application, mcp: McpApp) -> None:
@@ -140,10 +163,10 @@ def add_routes(app: web.Application, mcp: McpApp) -> None:
     app.router.add_post("/hook/pre-tool", mcp.guard)
 
 
-def application(memory: Memory, session: Session, *, token: Secret | None = None) -> web.Application:
-    """A web application that is the memory server alone."""
+def application(memory: Memory, session: Session, **how: Any) -> web.Application:
+    """A web application that is the memory server alone; `how` is as `McpApp` takes it."""
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
-    add_routes(app, McpApp(memory, session, token=token))
+    add_routes(app, McpApp(memory, session, **how))
     return app
 
 

@@ -7,6 +7,7 @@ import http.client
 import itertools
 import json
 import socket
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -26,9 +27,12 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """A connection to a memory server at `http://host:port/path`, or at a Unix socket when `socket_path` is given."""
+    """A connection to a memory server at `http://host:port/path`: over TCP, a Unix socket (`socket_path`), or what `dial` connects."""
 
-    def __init__(self, url: str, *, token: str | None = None, socket_path: str | None = None, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, *, token: str | None = None, socket_path: str | None = None, dial: Callable[[], socket.socket] | None = None,
+        timeout_s: float = 60.0,
+    ) -> None:  # fmt: skip
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise UnavailableError(f"{url}: a memory server is reached over http on this machine")
@@ -36,7 +40,9 @@ class Client:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._connection = _Connection(parts.hostname, parts.port, socket_path, timeout_s)
+        self._connection = _Connection(
+            parts.hostname, parts.port, dial or (_unix(socket_path, timeout_s) if socket_path else None), timeout_s
+        )
         self._ids = itertools.count(1)
         self.instructions: str | None = None
         """What the server says about its tools, after `open`."""
@@ -108,14 +114,27 @@ class Client:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, host: str, port: int | None, socket_path: str | None, timeout_s: float) -> None:
+    def __init__(self, host: str, port: int | None, dial: Callable[[], socket.socket] | None, timeout_s: float) -> None:
         super().__init__(host, port, timeout=timeout_s)
-        self._socket_path = socket_path
+        self._dial = dial
 
     def connect(self) -> None:
-        if self._socket_path is None:
+        if self._dial is None:
             super().connect()
             return
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock = self._dial()
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._socket_path)
+
+
+def _unix(path: str, timeout_s: float) -> Callable[[], socket.socket]:
+    def dial() -> socket.socket:
+        found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            found.settimeout(timeout_s)
+            found.connect(path)
+        except OSError:
+            found.close()
+            raise
+        return found
+
+    return dial

@@ -109,18 +109,26 @@ def answer(body: bytes, harness: str) -> Answer:
     except (ValueError, RecursionError):
         event = None
     verdict = decide(event, harness) if isinstance(event, dict) else Verdict(False, "amem: the hook's event is not a JSON object")
-    if verdict.allow:
-        return Answer(204)
+    return Answer(204) if verdict.allow else denial(verdict.reason, harness)
+
+
+def denial(reason: str, harness: str) -> Answer:
+    """A refusal in the harness's own shape."""
     deny = SHAPES.get(harness, _OTHER).deny
     if deny == "stderr":
-        return Answer(403, verdict.reason.encode())
-    return Answer(200, json.dumps(_DENIALS[deny](verdict.reason)).encode(), "application/json")
+        return Answer(403, reason.encode())
+    return Answer(200, json.dumps(_DENIALS[deny](reason)).encode(), "application/json")
+
+
+def tool_call(event: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The tool that an event names, and its input, as they stand there."""
+    return _first(event, _NAME_KEYS), _first(event, _INPUT_KEYS)
 
 
 def decide(event: Mapping[str, Any], harness: str) -> Verdict:
     """Say whether the tool of this event may run."""
     shape = SHAPES.get(harness, _OTHER)
-    name, given = _first(event, _NAME_KEYS), _first(event, _INPUT_KEYS)
+    name, given = tool_call(event)
     if not isinstance(name, str) or not isinstance(given, (dict, str, type(None))):
         return Verdict(False, "amem: the hook's event names no tool")
     if _OWN.fullmatch(name):
