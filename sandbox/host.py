@@ -12,7 +12,7 @@ from amem.sandbox import privileges, stage
 from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
-from amem.sandbox.spec import SandboxSpec, is_below
+from amem.sandbox.spec import Identity, SandboxSpec, is_below
 from amem.sandbox.worktree import look
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -101,6 +101,33 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
         if source in own or not about.st_mode & stat.S_IROTH:
             found.append((source, about.st_uid, about.st_gid))
     return tuple(found) if can_idmap(tuple(found)) else None
+
+
+def git_identity(home: str, config_home: str | None = None) -> Identity | None:
+    """The owner's name and address from their own git configuration, and nothing else of it; None where it does not say both.
+
+    Read by hand, includes not followed: a program named there must not run.
+    """
+    found: dict[str, str] = {}
+    for path in (f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
+        section = ""
+        for line in _lines(path):
+            if line.startswith("["):
+                section = line.strip("[]").strip().lower()
+            key, equals, value = line.partition("=")
+            if equals and section == "user":
+                found[key.strip().lower()] = value.strip().strip('"')
+    name, email = found.get("name", ""), found.get("email", "")
+    plain = name.isprintable() and email.isprintable() and not any(mark in name + email for mark in '"\\<>')
+    return Identity(name, email) if name and email and plain else None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [line.strip() for line in file]
+    except OSError:
+        return []
 
 
 def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -72,6 +74,33 @@ def test_scrub_empties_the_command_line() -> None:
             return b"[" + (arguments.read() + environment.read()).strip(b"\0") + b"]"
 
     assert child(action) == b"[]"
+
+
+SCAN = """
+import os, sys
+from amem.sandbox import privileges
+first, second = "planted", "-owner-key-7c1d"
+if sys.argv[1] == "scrub":
+    privileges.scrub_arguments()
+found = 0
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps.read().splitlines():
+        span, mode = line.split()[:2]
+        start, end = (int(text, 16) for text in span.split("-"))
+        if mode.startswith("rw") and "[v" not in line:
+            memory.seek(start)
+            found += memory.read(end - start).replace(first.encode(), b"!").count(b"!" + second.encode())
+print(found)
+"""
+
+
+@pytest.mark.parametrize(("way", "left"), [("scrub", False), ("leave", True)])
+def test_key_in_the_environment_is_not_left_in_memory(way: str, left: bool) -> None:
+    """The stage is forked by a process whose environment may hold keys; the control shows that the search finds one."""
+    env = {"PYTHONPATH": os.getcwd(), "SOME_KEY": "planted" + "-owner-key-7c1d"}
+    done = subprocess.run([sys.executable, "-B", "-c", SCAN, way], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert (int(done.stdout) > 0) is left
 
 
 def test_filter_is_installed_and_refuses() -> None:
