@@ -133,9 +133,10 @@ class Index:
         if not asked.match:
             return Found(hits=(), total=0, more=False, mode="any")
         while True:
-            order = search.ranked(self._matches(asked.match, within, type), asked.stems)
-            page = order.order[offset : offset + limit]
-            shown = self._connection.execute(_SQL["hits"].format(rows=",".join(map(str, page)))).fetchall()
+            with self.tables.snapshot():
+                order = search.ranked(self._matches(asked.match, within, type), asked.stems)
+                page = order.order[offset : offset + limit]
+                shown = self._connection.execute(_SQL["hits"].format(rows=",".join(map(str, page)))).fetchall()
             if all([self._fresh(_path(folder, name), seal) for *_, folder, name, seal in shown]) and len(shown) == len(page):
                 break
         today, rows = self._today(), {row[0]: row for row in shown}
@@ -179,11 +180,8 @@ class Index:
         offset: int = 0,
     ) -> Listing:
         """Rows in the order asked for: `written` (newest first) or `title`. `limit` 0 is all; `since` is an instant; status None is any."""
-        acls = self._acls(_within(filter, tier, label))
-        if not acls:
-            return Listing(rows=(), total=0, more=False)
         values: Any = []
-        wheres = [f"e.acl in ({','.join(map(str, acls))})"]
+        wheres = ["e.acl in ({acls})"]
         if type:
             wheres.append(f"e.type in ({','.join('?' * len(type))})")
             values += [item.value for item in type]
@@ -199,10 +197,12 @@ class Index:
             wheres.append("e.status = 'active' and (e.review_by < ? or (e.review_by is null and e.tier = 0 and e.written_at < ?))")
             values += [today.date, today.raw_before]
         where = "where " + " and ".join(wheres)
-        total = self._connection.execute(f"select count(*) from entry e {where}", values).fetchone()[0]
-        paged = f"{where} order by {_ORDERS[sort]} limit {limit or -1} offset {offset}"
+        within = _within(filter, tier, label)
         while True:
-            rows = self._rows(paged, values)
+            with self.tables.snapshot():
+                mine = where.format(acls=",".join(map(str, self._acls(within))))
+                total = self._connection.execute(f"select count(*) from entry e {mine}", values).fetchone()[0]
+                rows = self._rows(f"{mine} order by {_ORDERS[sort]} limit {limit or -1} offset {offset}", values)
             if all([self._fresh(row.path, seal) for row, seal in rows.values()]):
                 break
         return Listing(rows=tuple(row for row, _ in rows.values()), total=total, more=total > offset + len(rows))
@@ -214,9 +214,12 @@ class Index:
 
     def counts(self, filter: Filter) -> dict[EntryType, int]:
         """How many active entries of each type the reader may read."""
-        acls = self._acls(filter)
-        sql = f"select type, count(*) from entry where status = 'active' and acl in ({','.join(map(str, acls))}) group by type"
-        return {EntryType(name): count for name, count in self._connection.execute(sql)}
+        with self.tables.snapshot():
+            acls = ",".join(map(str, self._acls(filter)))
+            rows = self._connection.execute(
+                f"select type, count(*) from entry where status = 'active' and acl in ({acls}) group by type"
+            ).fetchall()
+        return {EntryType(name): count for name, count in rows}
 
     def problems(self) -> tuple[Problem, ...]:
         """The files that are not served as they stand."""

@@ -178,7 +178,6 @@ def rebuild(tables: Tables, store: Store, root: Root) -> Report:
         finally:
             scratch.unlink(missing_ok=True)
     store.sweep()
-    tables.forget()
     repaired = _repair(tables, store)
     late = refresh(tables, store, root)
     report = _report(tables, tally)

@@ -79,13 +79,22 @@ class Tables:
     def transaction(self) -> Iterator[None]:
         """Take the write lock now (a later upgrade could fail busy), commit at the end, roll back on an error."""
         self.connection.execute("begin immediate")
+        self.forget()
         try:
             yield
         except BaseException:
-            self.forget()
             self.connection.execute("rollback")
             raise
         self.connection.execute("commit")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state of the index: between two statements alone, another process may put a rebuilt one in its place."""
+        self.connection.execute("begin")
+        try:
+            yield
+        finally:
+            self.connection.execute("commit")
 
     def create(self, *, bulk: bool = False) -> None:
         """Make the tables, dropping those of another version; with `bulk`, `fill` and `finish` follow."""
@@ -95,7 +104,10 @@ class Tables:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was remembered of rows that may no longer be there."""
+        """Drop the numbers of folders and combinations: they hold for one transaction.
+
+        Another process may have put a rebuilt index in place since, where a number means other readers.
+        """
         self._folders.clear()
         self._acls.clear()
 

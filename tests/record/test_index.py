@@ -445,6 +445,44 @@ def test_an_index_of_another_version_is_made_anew(index: Index) -> None:
     again.close()
 
 
+def test_a_rebuild_by_another_process_mixes_up_nobodys_readers(index: Index) -> None:
+    labels = [Label.RESTRICTED, Label.INTERNAL, Label.PUBLIC]
+    for label in labels:  # numbers are given in this order, and in the order of names by the rebuild
+        stored(index, entry("harbour", classification=label, id=f"mem-me-{9 - label.rank}00000000000"))
+    numbers = "select label, n from acl order by label"
+    before = index.tables.connection.execute(numbers).fetchall()
+    other = Index.open(index.root)
+    for path in sorted(index.root.record.rglob("*.md")):
+        made = index.store.load(path).entry
+        path.unlink()
+        index.store.put(replace(made, id=f"mem-me-{made.classification.rank}00000000000"))
+    other.rebuild()
+    assert index.tables.connection.execute(numbers).fetchall() != before
+    for label in labels:
+        stored(index, entry("lighthouse", classification=label))
+    for label in labels:
+        assert {hit.classification for hit in index.search("lighthouse", Filter(max_label=label)).hits} == set(labels[2 - label.rank :])
+    other.close()
+
+
+@pytest.mark.parametrize("ask", ["search", "list", "counts"])
+def test_who_may_read_and_what_is_shown_come_from_one_state(index: Index, ask: str) -> None:
+    """Between two statements another process may put a rebuilt index in place, in which a number means other readers."""
+    stored(index, entry("harbour"))
+    asked: list[str] = []
+    index.tables.connection.set_trace_callback(asked.append)
+    match ask:
+        case "search":
+            index.search("harbour", EVERYTHING)
+        case "list":
+            index.list(EVERYTHING)
+        case "counts":
+            index.counts(EVERYTHING)
+    index.tables.connection.set_trace_callback(None)
+    assert [asked[0], asked[-1]] == ["begin", "commit"]
+    assert len(asked) >= 4
+
+
 def test_the_index_file_is_for_the_owner_alone(index: Index) -> None:
     assert {path.name: path.stat().st_mode & 0o777 for path in index.root.state.glob("index.sqlite*")} == {
         name: 0o600 for name in ("index.sqlite", "index.sqlite-wal", "index.sqlite-shm")
