@@ -114,7 +114,8 @@ def contest(server: servers.Server | None, jobs: int, rounds: int, workers: int)
 
 _GROW = """
 with recursive n(i) as (select 1 union all select i + 1 from n where i < :size)
-insert into @task(seq, {domain}family, open, {columns}) select n.i + 10, {domain}t.family, {values} from n, @task t where t.id = :id returning seq
+insert into @task(seq, {domain}family, open, {columns})
+select n.i + 10, {domain}t.family, {values} from n, @task t where t.id = :id returning seq
 """
 _VALUES = {
     # A third waits, a third is completed; no operator that one of the two databases writes in another way.
