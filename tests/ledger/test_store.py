@@ -9,6 +9,7 @@ from amem.ledger import events as ev
 from amem.ledger.draft import Draft
 from amem.ledger.store import Ledger, Spawn, Why
 from amem.ledger.task import ANYTHING, Status, Task
+from amem.model.label import Label
 from tests.ledger.worlds import (
     BOT,
     DOM,
@@ -454,6 +455,16 @@ def test_list_filters_and_counts(ledger: Ledger) -> None:
     assert ledger.list(listing()).total == 11
     assert ledger.list(listing(statuses=(Status.COMPLETED,))).total == 1
     assert ledger.list(listing(statuses=EVERY)).total == 12
+
+
+def test_list_leaves_out_labels_and_does_not_count_them(ledger: Ledger) -> None:
+    plain, secret = admitted(ledger, "plain"), admitted(ledger, 'a "label":"public" in a title', label=Label.RESTRICTED)
+    public = admitted(ledger, "public", label=Label.PUBLIC)
+    for without, expected in ((("restricted",), [plain, public]), (("",), [secret, public]), (("restricted", ""), [public]), ((), 3)):
+        page = ledger.list(listing(without=without))
+        assert page.total == (expected if isinstance(expected, int) else len(expected))
+        if not isinstance(expected, int):
+            assert {task.id for task in page.tasks} == {task.id for task in expected}
 
 
 def test_another_domain_sees_nothing(ledger: Ledger) -> None:
