@@ -178,3 +178,30 @@ def test_two_launches_on_one_tree(here: Place) -> None:
     first.until(b"ready\n")
     assert here.launch("sh", "-c", "cat one; echo two > two")["out"] == "one\n"
     assert first.report()["out"] == "ready\ntwo\n"
+
+
+UNUSED = """
+import os, select
+from amem.sandbox.child import fork_stage
+stage = fork_stage()
+def inside():
+    for pid in open(f"/proc/{stage.pid}/task/{stage.pid}/children").read().split():
+        try:
+            if os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):
+                return int(pid)
+        except OSError:
+            continue
+    return 0
+while not (pid := inside()):
+    os.sched_yield()
+fd = os.pidfd_open(pid)
+stage.close()
+print(bool(select.select([fd], [], [], 10)[0]))
+"""
+
+
+def test_unused_stage_leaves_nothing(here: Place) -> None:
+    if here.who != "root":
+        pytest.skip("reading another process's namespaces needs root once it is confined")
+    done = subprocess.run([here.python, "-B", "-c", UNUSED], env=here.env(), cwd="/", capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -226,3 +226,44 @@ def test_later_mount_of_the_host_is_not_seen_and_submounts_are_read_only(here: P
         assert list((bound / "sub").iterdir()) == []
     finally:
         subprocess.run(["umount", bound / "sub"], check=True)
+
+
+LATE = """
+import os, subprocess, sys
+from amem.sandbox.child import fork_stage
+stage = fork_stage()
+from amem.sandbox import host, spec
+from amem.sandbox.plan import plan
+work, home, extra = sys.argv[1:4]
+
+def init_is_there():
+    for pid in open(f"/proc/{stage.pid}/task/{stage.pid}/children").read().split():
+        try:
+            if os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):
+                return True
+        except OSError:
+            continue
+    return False
+
+while not init_is_there():
+    os.sched_yield()
+subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "x", extra], check=True)
+open(extra + "/on-the-new-disk", "w").close()
+env = tuple(spec.base_env({}, "/home/agent", "agent").items())
+binds = (spec.Bind(extra, extra),)
+asked = spec.SandboxSpec(argv=("ls", extra), env=env, workdir=work, cwd=work, home=home, port=7431, binds=binds)
+running = stage.start(asked, plan(asked, host.facts(asked)))
+running.wait(lambda stream, data: os.write(1, data))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting on the host needs root")
+def test_disk_mounted_after_the_stage_was_forked_is_shown(here: Place) -> None:
+    """PID 1 exists before the plan; a mount made in between must not hide behind its older view."""
+    if here.who != "root":
+        pytest.skip("the launcher itself mounts here")
+    extra = here.base / "extra"
+    extra.mkdir(mode=0o755)
+    command = ["unshare", "--mount", here.python, "-B", "-c", LATE, str(here.work), str(here.home), str(extra)]
+    done = subprocess.run(command, env=here.env(), cwd="/", capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("on-the-new-disk\n", "")
