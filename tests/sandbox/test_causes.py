@@ -10,7 +10,7 @@ import pytest
 from amem.sandbox import causes
 from tests.sandbox.launching import Place, place
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="shaping a namespace for the launcher needs root here")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="shaping a namespace for the launcher needs root here")
 
 
 def run_in(here: Place, *wrapper: str) -> dict[str, object]:
@@ -21,6 +21,7 @@ def run_in(here: Place, *wrapper: str) -> dict[str, object]:
     return found
 
 
+@needs_root
 def test_spent_user_namespaces_are_named() -> None:
     """In a namespace of its own, so that the machine keeps its limit."""
     with place("root") as here:
@@ -32,6 +33,7 @@ def test_spent_user_namespaces_are_named() -> None:
         assert "max_user_namespaces" in str(report["hint"])
 
 
+@needs_root
 def test_masked_proc_is_named() -> None:
     with place("root") as here:
         masked = 'mount --bind /dev/null /proc/version && exec "$@"'
@@ -41,12 +43,14 @@ def test_masked_proc_is_named() -> None:
         assert "unmask" in str(report["hint"])
 
 
+@needs_root
 def test_work_tree_on_a_read_only_mount_still_launches() -> None:
     with place("root") as here:
         script = f'mount --bind {here.work} {here.work} && mount -o remount,bind,ro {here.work} && exec "$@"'
         assert run_in(here, "unshare", "--mount", "sh", "-c", script, "sh")["code"] == 0
 
 
+@needs_root
 def test_work_tree_on_a_tmpfs_still_launches() -> None:
     with place("root") as here:
         assert run_in(here, "unshare", "--mount", "sh", "-c", f'mount -t tmpfs x {here.work} && exec "$@"', "sh")["code"] == 0
@@ -76,15 +80,13 @@ def test_cause_of_a_failed_step(
     assert causes.cause(verb, number) == wanted
 
 
-def test_missing_work_tree_names_it() -> None:
-    with place("root") as here:
-        report = here.launch("true", spec={"workdir": str(here.base / "absent")})
-        assert str(here.base / "absent") in str(report.get("error", report))
+def test_missing_work_tree_names_it(here: Place) -> None:
+    report = here.launch("true", spec={"workdir": str(here.base / "absent")})
+    assert (report["step"], str(here.base / "absent") in str(report["error"])) == ("take", True)
 
 
-def test_error_leaves_no_process_and_no_file() -> None:
-    with place("root") as here:
-        before = sorted(path.name for path in Path(here.base).rglob("*"))
-        report = here.launch("true", spec={"binds": [["/no/such/place", "/x"]]})
-        assert report["step"] in ("take", "facts")
-        assert sorted(path.name for path in Path(here.base).rglob("*")) == before
+def test_error_leaves_no_file(here: Place) -> None:
+    before = sorted(path.name for path in Path(here.base).rglob("*"))
+    report = here.launch("true", spec={"binds": [["/no/such/place", "/x"]]})
+    assert (report["step"], "/no/such/place" in str(report["error"])) == ("take", True)
+    assert sorted(path.name for path in Path(here.base).rglob("*")) == before
