@@ -10,6 +10,7 @@ from binascii import crc32
 from pathlib import Path
 
 import amem
+from amem.launch.plan import PORT
 from amem.settings.root import Root
 
 _PACKAGE = Path(amem.__file__).parent
@@ -27,7 +28,7 @@ def memory_dir(root: Root) -> Path:
     program = _PROGRAM.format(python=sys.executable)
     marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
     # A checksum is enough to tell versions of our own files apart, and hashlib would cost the launch 20 ms.
-    target = root.state / "inside" / f"{amem.__version__}-{crc32((program + marks + sys.version).encode()):08x}"
+    target = root.state / "inside" / f"{amem.__version__}-{crc32(f'{program}{marks}{PORT}{sys.version}'.encode()):08x}"
     if not target.is_dir():
         _make(target, program, sources)
     return target
@@ -47,6 +48,8 @@ def _make(target: Path, program: str, sources: dict[str, Path]) -> None:
             shutil.copyfile(source, copy)
             # Unchecked: the tree is read-only inside, and a stat a module is time in every hook.
             py_compile.compile(str(copy), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        # Read-only inside, so no setting of a work tree can send the hook to a guard of its own.
+        (made / "port").write_text(f"{PORT}\n")
         memory = made / "memory"
         memory.write_text(program)
         memory.chmod(0o755)

@@ -86,6 +86,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         binds=_binds(found),
         interactive=asked.interactive,
         limits=found.limits,
+        hidden=tuple(path for name in found.harness.masked if os.path.lexists(path := str(found.workdir / name))),
         protect=tuple(name for name in spec.PROTECT if not (asked.git_config_writable and name.startswith(".git/config"))),
     )
     return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board")
