@@ -10,14 +10,16 @@ endif
 export
 
 ROOT_FLAG = $(if $(ROOT),--root $(ROOT),$(if $(MEMORY_ROOT),--root $(MEMORY_ROOT)))
-LAUNCH_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH)) $(if $(PROVIDER),--provider $(PROVIDER)) \
+SESSION_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH)) $(if $(PROVIDER),--provider $(PROVIDER)) \
   $(if $(MODEL),--model $(MODEL)) $(if $(SUBAGENTS),--subagents $(SUBAGENTS)) $(if $(BACKEND),--backend $(BACKEND)) \
-  $(if $(DOMAIN),--domain $(DOMAIN)) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
+  $(if $(DOMAIN),--domain $(DOMAIN))
+LAUNCH_FLAGS = $(SESSION_FLAGS) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
+WORK_FLAGS = $(SESSION_FLAGS) $(if $(ARGS),-- $(ARGS))
 export PROMPT
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help setup demo launch usage check fmt test test-real bench bench-peers harnesses wheel-check
+.PHONY: help setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -38,6 +40,9 @@ demo: $(READY) ## the main job on the embedded provider: seed, run an agent conf
 
 launch: $(READY) ## a harness in the sandbox: HARNESS= [AUTH PROVIDER MODEL PROMPT ARGS SUBAGENTS BACKEND]
 	@$(BIN)/amem $(ROOT_FLAG) launch $(LAUNCH_FLAGS)
+
+work: $(READY) ## a harness on the next task: HARNESS= [AUTH PROVIDER MODEL ARGS SUBAGENTS BACKEND] [LOOP=1]
+	@$(BIN)/amem $(ROOT_FLAG) work $(if $(LOOP),--loop) $(WORK_FLAGS)
 
 usage: $(READY) ## tokens by destination and model
 	@$(BIN)/amem $(ROOT_FLAG) usage $(ARGS)

@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
+    "work": Command("amem.commands.work", "command", "run a harness on the next task of the board", "Work"),
     "task": Command("amem.commands.task", "group", "the ledger: create, admit, claim, complete, why, timeline …", "Work"),
     "t0": Command("amem.commands.memory", "t0", "the opening page of a session", "Memory"),
     "search": Command("amem.commands.memory", "search", "search the record", "Memory"),

@@ -15,7 +15,7 @@ from amem.model.label import Label
 if TYPE_CHECKING:
     from amem.launch.attend import Outcome
     from amem.launch.plan import Asked
-    from amem.launch.run import Prepared
+    from amem.launch.run import Prepared, Settings
 
 EPILOG = """\b
 Examples:
@@ -69,32 +69,40 @@ def command(context: Context, /, **options: Any) -> int:
     from amem.launch import run
     from amem.sandbox.child import fork_stage
 
-    asked = _asked(options)
-    settings = run.Settings(
-        root=context.root,
-        grants=context.grants,
-        credentials=context.credentials,
-        environment=context.environment,
-        domain=context.domain(asked.domain),
-    )
+    wanted = asked(options)
+    found = settings(context, wanted)
     if options["dry_run"]:
-        return _show(run.prepare(asked, settings), context)
+        return show(run.prepare(wanted, found), context)
     # The entry point forked the stage before anything was loaded; a caller that is no command line has none yet.
     stage = context.stage or fork_stage()
     quiet = context.flags.json
-    outcome = run.launch(asked, settings, stage, _to_stderr if quiet else _pass_on, note)
+    outcome = run.launch(wanted, found, stage, to_stderr if quiet else pass_on, note)
     for sentence in outcome.notes:
         note(sentence)
     if quiet:
-        print_json(_document(outcome, context))
-    elif asked.prompt is not None and outcome.handoffs:
+        print_json(document(outcome, context))
+    elif wanted.prompt is not None and outcome.handoffs:
         note(f"handoff {', '.join(outcome.handoffs)}; read it with: amem handoff show")
     for held in outcome.held:
         note(f"a write is held in the quarantine: {held}")
     return outcome.exit
 
 
-def _asked(options: dict[str, Any]) -> "Asked":
+def settings(context: Context, wanted: "Asked") -> "Settings":
+    """What a launch works with, from the root and the environment."""
+    from amem.launch import run
+
+    return run.Settings(
+        root=context.root,
+        grants=context.grants,
+        credentials=context.credentials,
+        environment=context.environment,
+        domain=context.domain(wanted.domain),
+    )
+
+
+def asked(options: dict[str, Any]) -> "Asked":
+    """The launch that these options ask for. Raises UsageError."""
     from amem.launch.plan import Asked
 
     prompt = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
@@ -117,19 +125,19 @@ def _asked(options: dict[str, Any]) -> "Asked":
     )
 
 
-def _pass_on(stream: int, data: bytes) -> None:
+def pass_on(stream: int, data: bytes) -> None:
     """The harness's output is ours."""
     out = sys.stdout.buffer if stream == 1 else sys.stderr.buffer
     out.write(data)
     out.flush()
 
 
-def _to_stderr(stream: int, data: bytes) -> None:
+def to_stderr(stream: int, data: bytes) -> None:
     """With --json stdout has one document and nothing else."""
-    _pass_on(2, data)
+    pass_on(2, data)
 
 
-def _document(outcome: "Outcome", context: Context) -> dict[str, Any]:
+def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
     """Session + what came of it."""
     from amem.egress import meter
 
@@ -146,7 +154,7 @@ def _document(outcome: "Outcome", context: Context) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _show(ready: "Prepared", context: Context) -> int:
+def show(ready: "Prepared", context: Context) -> int:
     """What a launch would do: names of the environment, never its values; argv; files; sandbox."""
     from amem.sandbox import host
     from amem.sandbox.plan import plan as sandbox_plan

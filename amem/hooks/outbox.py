@@ -61,7 +61,7 @@ def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | N
         *(f"- {name}: {' '.join(value[:300].split())}" for name, value in facts.items() if isinstance(value, str)),
     ]
     if found and found.text:
-        lines += ["", "The last turns:", "", _fenced(found.text)]
+        lines += ["", "The last turns:", "", fenced(found.text)]
     return "\n".join(lines) + "\n"
 
 
@@ -96,7 +96,7 @@ def _put(folder: str, kind: str, data: bytes) -> None:
             os.unlink(temporary)
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str) -> str:
     """The text in a fence that nothing in it can close."""
     fence = "```"
     while fence in text:

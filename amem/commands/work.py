@@ -1,0 +1,85 @@
+"""`amem work`: a harness on the next task of the board."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from amem.cli.context import Context
+from amem.cli.output import note, print_json
+from amem.commands import flags, launch
+from amem.errors import UsageError
+
+if TYPE_CHECKING:
+    from amem.launch.work import Worked
+
+EPILOG = """\b
+Examples:
+  amem task create 'Finish the import' --body 'Steps 3 to 5.' --admit
+  amem work --harness codex --auth key
+  amem work --harness claude --auth key --loop"""
+
+NOT_OF_WORK = ("prompt", "subagents")
+"""Flags of `launch` that `work` has not, or has otherwise."""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--subagents", type=click.Choice(["board", "harness"]), default="board", show_default=True)
+@click.option("--loop", is_flag=True, help="Take one task after another; Ctrl-C ends after the current one, a second Ctrl-C now.")
+@click.option("--idle", type=flags.DURATION, default="30s", show_default=True, metavar="DUR", help="With --loop: wait when none is there.")
+@click.option("--max-tasks", type=click.IntRange(0), default=0, metavar="N", help="With --loop: end after so many; 0 is no bound.")
+@click.option("--task", metavar="ID", help="Take this very task.")
+@click.option("--capability", "capabilities", multiple=True, metavar="C", help="As one who holds only these; default: the grant's.")
+@click.option("--no-prefetch", is_flag=True, help="Put no entries of the record into the prompt.")
+@click.pass_obj
+def command(context: Context, /, **options: Any) -> int:
+    """Claim the best task, run a harness on it, hold its lease meanwhile.
+
+    Exits with 0 when the task stands completed, 4 when it is back in the pool with a handoff, 3 when none can be claimed.
+    """
+    if options["loop"]:
+        if options["task"] or options["session_id"] or options["dry_run"]:
+            raise UsageError("--loop takes whatever comes: it goes with no --task, --session-id or --dry-run", hint="amem work --help")
+        from amem.launch import loop
+
+        if context.stage is not None:
+            context.stage.close()  # each worker forks its own
+        found = loop.loop(options["idle"], options["max_tasks"])
+        if isinstance(found, int):
+            return found
+        context.stage = found
+    return _one(context, options)
+
+
+# The flags of a launch are the flags of a worker's launch.
+command.params[:0] = [flag for flag in launch.command.params if flag.name not in NOT_OF_WORK]
+
+
+def _one(context: Context, options: dict[str, Any]) -> int:
+    from amem.launch import run, work
+    from amem.sandbox.child import fork_stage
+
+    asked = replace(launch.asked({**options, "prompt": None}), interactive=False)
+    settings = launch.settings(context, asked)
+    if options["dry_run"]:
+        return launch.show(run.prepare(replace(asked, prompt=work.BEFORE_THE_CLAIM), settings), context)
+    stage = context.stage or fork_stage()
+    wanted = work.Wanted(task=options["task"], capabilities=options["capabilities"])
+    quiet = context.flags.json
+    worked = work.work(asked, wanted, settings, stage, launch.to_stderr if quiet else launch.pass_on, note)
+    for sentence in (*worked.notes, *(worked.session.notes if worked.session else ())):
+        note(sentence)
+    if quiet:
+        print_json(_document(worked, context))
+    elif worked.task is not None:
+        note(f"{worked.task['id']} is {worked.outcome}; read what was left with: amem task show {worked.task['id']}")
+    return worked.exit
+
+
+def _document(worked: "Worked", context: Context) -> dict[str, Any]:
+    found: dict[str, Any] = {"outcome": worked.outcome}
+    if worked.task is not None:
+        found["task"] = worked.task
+    if worked.session is not None:
+        found["session"] = launch.document(worked.session, context)
+    return found

@@ -1,0 +1,249 @@
+"""Do one task from the board: claim it, run a harness on it, and see to it that it is completed or back in the pool.
+
+Composition root of `amem work`. The rules of tasks are the memory server's: the launcher claims, reads, renews and gives back with the
+same tools as a harness, over a connection of its own. The claim comes before the sandbox, because the prompt needs the task; so the
+session's server starts first, and the sandbox's listener joins it. Whatever goes wrong after a claim gives the task back.
+"""
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from amem.errors import AmemError, UnavailableError
+from amem.launch import leftover, prompt, run
+from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting
+from amem.launch.composition import Composition
+from amem.launch.interrupts import Interrupts
+from amem.launch.lease import Beat, Keeper, since_boot
+from amem.launch.plan import Asked
+from amem.launch.presence import Presence
+from amem.launch.served import Served
+from amem.memory import fence
+from amem.server.client import Answer, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from amem.sandbox.child import Stage
+
+URL = "http://localhost/mcp"
+"""Never resolved: the connection is dialled."""
+LEASE_S = 600
+ENDED_BY_SIGNAL = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""What a harness returns when somebody asked it to end."""
+BEFORE_THE_CLAIM = "A launch is checked whole before a task is claimed for it."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which task to take."""
+
+    task: str | None = None
+    """This one; None is the first by rank."""
+    capabilities: tuple[str, ...] = ()
+    """As one who holds only these; empty is all that the grant gives."""
+    lease_s: int = LEASE_S
+
+
+@dataclass(kw_only=True)
+class Worked:
+    """What came of it."""
+
+    outcome: str = "none"
+    """`completed`, `released`, `blocked`, or `none` when nothing was claimed."""
+    task: dict[str, Any] | None = None
+    session: Outcome | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def exit(self) -> int:
+        """The exit code of `amem work`."""
+        return {"completed": 0, "none": 3}.get(self.outcome, NO_HANDOFF)
+
+
+class Desk:
+    """The launcher at the board: a client of its own session's memory tools."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    def call(self, tool: str, **arguments: Any) -> Answer:
+        """Call a tool. A refusal is an answer, but for `unavailable`. Raises UnavailableError, UpstreamError."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        with Client(URL, dial=self._served.dial) as client:
+            answer = client.call(tool, **given)
+        if answer.refused and answer.data["code"] == "unavailable":
+            raise UnavailableError(f"{tool}: {answer.data['reason']}", hint=answer.data.get("hint"))
+        return answer
+
+    def beat(self) -> Beat:
+        """Renew whatever the session holds. A session that completed its task holds nothing, and has nothing to lose."""
+        try:
+            answer = self.call("task_heartbeat")
+        except AmemError:
+            return Beat.LOST
+        return Beat.OVER if answer.refused and answer.data["code"] == "stale_fence" else Beat.RENEWED
+
+    def asked(self, row: dict[str, Any]) -> prompt.Asked:
+        """A claimed task, read for the prompt."""
+        shown = self.call("task_show", id=row["id"])
+        handoffs, lessons = list(shown.data.get("handoffs", ())), list(shown.data.get("lessons", ()))
+        before = [*lessons, *handoffs]
+        return prompt.Asked(
+            id=row["id"],
+            title=row["title"],
+            body=prompt.unfenced(shown.text) if shown.text else "",
+            attempts=row["attempts"],
+            checks=tuple(row.get("check", {}).get("commands", ())),
+            last=self._note(before[-1]) if before else None,
+            earlier=tuple(before[:-1]),
+            needs=tuple(self._needs(row["depends_on"])),
+        )
+
+    def _needs(self, ids: list[str]) -> "Iterator[prompt.Need]":
+        for id in ids:
+            shown = self.call("task_show", id=id)
+            if shown.refused:
+                yield prompt.Need(id=id, title="(not for you to read)", note=None)
+                continue
+            handoffs = shown.data["handoffs"]
+            yield prompt.Need(id=id, title=shown.data["title"], note=self._note(handoffs[-1]) if handoffs else None)
+
+    def _note(self, id: str) -> prompt.Note:
+        answer = self.call("get", id=id)
+        return prompt.Note(id=id, text=None if answer.refused or answer.text is None else prompt.unfenced(answer.text))
+
+    def give_back(self, handoff: str | None = None, why: str | None = None, blocker: str | None = None) -> None:
+        """Release the held task with as much as is let through: a handoff may be held, and a reason above the task's label."""
+        for given in ((handoff, why, blocker), (handoff, None, None), (None, why, blocker), (None, None, None)):
+            answer = self.call("task_release", handoff=given[0], why=given[1], blocker=given[2])
+            if not answer.refused or answer.data["code"] in ("stale_fence", "conflict"):
+                return
+
+
+def work(
+    asked: Asked, wanted: Wanted, settings: run.Settings, stage: "Stage", on_output: Callable[[int, bytes], None],
+    note: Callable[[str], None],
+) -> Worked:  # fmt: skip
+    """Do one task. Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then."""
+    checked = run.prepare(replace(asked, prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
+    composition = Composition(checked, settings, client=True)
+    served = Served(composition.serve)
+    presence = Presence(settings.root, checked.id)
+    worked = Worked()
+    with Interrupts(note) as interrupts:
+        try:
+            served.start()
+            desk = Desk(served)
+            sent_at = since_boot()
+            row = _claim(desk, wanted, worked) if not interrupts.count else None
+            if row is not None:
+                shift = _Shift(desk, worked, row, interrupts, note)
+                shift.run(asked, checked, settings, stage, composition, served, presence, on_output, wanted.lease_s, sent_at)
+        finally:
+            served.stop()
+            presence.end()
+    return worked
+
+
+def _claim(desk: Desk, wanted: Wanted, worked: Worked) -> dict[str, Any] | None:
+    """The claimed task; None with a note where there is none to take."""
+    answer = desk.call("task_claim", id=wanted.task, capabilities=list(wanted.capabilities) or None, lease_s=wanted.lease_s)
+    if answer.refused:
+        worked.notes.append(answer.data["reason"])
+        return None
+    if answer.data.get("none"):
+        worked.notes.append("no task can be claimed now")
+        return None
+    worked.task, worked.outcome = answer.data, "released"
+    return answer.data
+
+
+class _Shift:
+    """One claimed task, from the claim to its end."""
+
+    def __init__(self, desk: Desk, worked: Worked, row: dict[str, Any], interrupts: Interrupts, note: Callable[[str], None]) -> None:
+        self._desk = desk
+        self._worked = worked
+        self._row = row
+        self._interrupts = interrupts
+        self._note = note
+        self._errors = leftover.Tail(leftover.MAX_ERRORS)
+
+    def run(
+        self, asked: Asked, checked: run.Prepared, settings: run.Settings, stage: "Stage", composition: Composition, served: Served,
+        presence: Presence, on_output: Callable[[int, bytes], None], lease_s: float, sent_at: float,
+    ) -> None:  # fmt: skip
+        """Run the harness on the task. Raises AmemError when it could not start; the task is given back then."""
+
+        def output(stream: int, data: bytes) -> None:
+            if stream == 2:
+                self._errors.add(data)
+            on_output(stream, data)
+
+        self._keeper = Keeper(self._desk.beat, lease_s, sent_at, lambda why: self._interrupts.strike())
+        self._keeper.start()
+        try:
+            self._note(f"{self._row['id']}: {self._row['title']}")
+            text = prompt.compose(self._desk.call("t0").text or "", self._desk.asked(self._row), fence.mark())
+            ready = run.prepare(replace(asked, prompt=text, no_handoff=True, session_id=checked.id), settings)
+            self._ready = ready
+            self._outcome = Outcome(session=ready.id, label=ready.plan.label)
+            sitting = Sitting(
+                asked=replace(asked, prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
+                outcome=self._outcome, on_output=output, began=self._interrupts.attend, finish=self._finish,
+            )  # fmt: skip
+            run.confine(sitting, settings, stage, self._note)
+            self._worked.session = self._outcome
+        except BaseException as error:
+            self._keeper.stop()
+            with suppress(AmemError):
+                self._desk.give_back(why=f"the session could not run: {getattr(error, 'message', error.__class__.__name__)}"[:500])
+            raise
+
+    def _finish(self, ended: Ended) -> Ended:
+        """The harness has ended: what the task says now, and giving it back where it is not completed."""
+        self._keeper.stop()
+        worked, id = self._worked, self._row["id"]
+        if self._keeper.lost is not None:
+            worked.notes.append(f"{id} is no longer this worker's: {self._keeper.lost}")
+        elif self._held():
+            self._desk.give_back(**self._leftover(ended))
+        elif self._outcome.harness_exit:
+            worked.notes.append(f"the harness itself ended with {self._outcome.harness_exit}")
+        self._desk.give_back(why="the session that held it ended")  # another one that the harness claimed by itself
+        now = self._desk.call("task_show", id=id)
+        if now.refused:
+            return Ended(NO_HANDOFF, "released")
+        worked.task = now.data
+        mine = now.data.get("fence") == self._row["fence"]
+        if now.data["status"] == "completed" and mine:
+            worked.outcome = "completed"
+            return Ended(0)
+        worked.outcome = "blocked" if now.data["status"] == "blocked" else "released"
+        return Ended(NO_HANDOFF, worked.outcome)
+
+    def _held(self) -> bool:
+        """Whether the session still holds the very claim that it began with."""
+        shown = self._desk.call("task_show", id=self._row["id"])
+        now = shown.data
+        return not shown.refused and now["status"] == "claimed" and (now["fence"], now["session"]) == (
+            self._row["fence"], self._row["session"],
+        )  # fmt: skip
+
+    def _leftover(self, ended: Ended) -> dict[str, Any]:
+        """What the launcher leaves on a task that its harness did not complete."""
+        harness, code = self._ready.plan.harness, self._outcome.harness_exit
+        how = {"timeout": "its time limit", "stopped": "it was stopped"}.get(ended.reason or "", f"exit code {code}")
+        if self._interrupts.struck:
+            how = "a person ended it"
+        own = bool(self._outcome.handoffs)
+        text = leftover.handoff(
+            harness, self._ready.home, self._ready.id, how=how, answer=self._outcome.answer or "", errors=self._errors.text(), noted=own
+        )
+        # The same failure three times running is for a person to look at; a limit or a person's word is none.
+        failed = ended.reason == "harness" and code not in ENDED_BY_SIGNAL and not self._interrupts.struck
+        sentence = f"{harness.name} ended before it was completed: {how}"
+        return {"handoff": text, "why": None if failed else sentence, "blocker": sentence if failed else None}

@@ -1,0 +1,282 @@
+"""`amem work` as a person uses it: claim, work, complete; every way in which it can end otherwise; and what the next one is told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.testing.provider import Running
+from tests.acceptance.conftest import PROJECT, Done, Place
+
+AGENT = '''
+import json, os, sys, urllib.request
+
+class Memory:
+    """The smallest client of the memory tools."""
+    def call(self, tool, **arguments):
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers["MCP-Protocol-Version"] = "2025-06-18"
+        with urllib.request.urlopen(urllib.request.Request(os.environ["MEMORY_MCP_URL"], json.dumps(body).encode(), headers)) as answer:
+            result = json.load(answer)["result"]
+        return json.loads(result["content"][0]["text"])
+
+memory, prompt = Memory(), sys.argv[-1]
+open("prompt.txt", "w").write(prompt)
+'''
+
+
+@pytest.fixture
+def desk(place: Place, provider: Running) -> Place:
+    place.destination(provider.url)
+    return place
+
+
+def agent(place: Place, what: str) -> list[str]:
+    """A program that works on its task by doing `what`."""
+    path = place.tree / "worker.py"
+    path.write_text(AGENT + what + "\nprint('worked')\n")
+    return ["--", sys.executable, "worker.py"]
+
+
+def work(place: Place, *words: str, harness: str = "command", **environment: str) -> Done:
+    return place.amem("work", "--harness", harness, *place.launch_flags(), *words, **environment)
+
+
+def filed(place: Place, title: str = "Count the widgets", body: str = "All of them.", *words: str) -> str:
+    done = place.amem("task", "create", title, "--body", body, "--admit", "--json", *words)
+    assert done.code == 0, done.err
+    return str(done.json["id"])
+
+
+def task(place: Place, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = place.amem("task", "show", id, "--events", "--json").json
+    return found
+
+
+def entry(place: Place, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = place.amem("get", id, "--json").json
+    return found
+
+
+def prompt(place: Place) -> str:
+    return (place.tree / "prompt.txt").read_text()
+
+
+COMPLETE = "memory.call('task_complete', handoff='Counted: twelve.')"
+
+
+def test_claim_work_complete(desk: Place) -> None:
+    low = filed(desk, "Dust the shelf")
+    id = filed(desk, "Count the widgets", "All of them, twice.", "--priority", "7")
+    done = work(desk, "--json", *agent(desk, COMPLETE))
+    assert done.code == 0, done.err
+    told = done.json
+    assert told["outcome"] == "completed" and told["task"]["id"] == id and told["task"]["status"] == "completed"
+    session = told["session"]
+    assert (session["task"], session["exit"], session["state"]) == (id, 0, "ended")
+    handoff = entry(desk, told["task"]["handoffs"][0])
+    assert (handoff["left_by"], handoff["task"], handoff["body"]) == ("agent", id, "Counted: twelve.")
+    text = prompt(desk)
+    assert "Count the widgets" in text and "All of them, twice." in text and "# Memory of dom-me" in text and "task_complete" in text
+    assert task(desk, low)["status"] == "admitted"
+    assert [event["event"] for event in task(desk, id)["events"]] == ["created", "admitted", "claimed", "handoff_left", "completed"]
+    attempt = desk.amem("task", "timeline", id, "--json").json["attempts"][0]
+    assert (attempt["session"], attempt["outcome"]) == (session["id"], "completed")
+
+
+def test_nothing_to_claim_is_3_and_starts_nothing(desk: Place) -> None:
+    done = work(desk, "--json", *agent(desk, COMPLETE))
+    assert done.code == 3
+    assert done.json == {"outcome": "none"}
+    assert not (desk.tree / "prompt.txt").exists() and desk.amem("session", "list", "--json").json["sessions"] == []
+    assert list((desk.root / "state" / "homes").iterdir()) == [] and list((desk.root / "state" / "running").iterdir()) == []
+    id = filed(desk, "For a person", "", "--requires", "human")
+    done = work(desk, "--task", id, *agent(desk, COMPLETE))
+    assert done.code == 3 and "human" in done.err
+
+
+def test_a_completed_task_is_0_whatever_the_harness_returns(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, *agent(desk, COMPLETE + "; sys.exit(9)"))
+    assert done.code == 0, done.err
+    assert task(desk, id)["status"] == "completed"
+
+
+def test_an_undone_task_is_back_in_the_pool_with_what_the_harness_said(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, "--json", *agent(desk, "print('I counted the left shelf: six.'); print('no ladder', file=sys.stderr)"))
+    assert done.code == 4, done.err
+    assert done.json["outcome"] == "released" and done.json["session"]["reason"] == "released"
+    found = task(desk, id)
+    assert found["status"] == "admitted" and "exit code 0" in found["reason"]
+    handoff = entry(desk, found["handoffs"][-1])
+    assert handoff["left_by"] == "launcher" and "six." in handoff["body"] and "no ladder" in handoff["body"]
+    done = work(desk, *agent(desk, COMPLETE))
+    assert done.code == 0, done.err
+    assert "## Where the last attempt stopped" in prompt(desk) and "I counted the left shelf: six." in prompt(desk)
+    assert "This is attempt 2." in prompt(desk)
+
+
+def test_a_note_of_a_hook_is_attached_before_the_task_goes_back(desk: Place) -> None:
+    id = filed(desk)
+    note = "box = os.path.expanduser('~/.amem/outbox'); os.makedirs(box); open(box + '/pre-compact-01.md', 'w').write('Half way.')"
+    done = work(desk, *agent(desk, note))
+    assert done.code == 4, done.err
+    left = [entry(desk, one) for one in task(desk, id)["handoffs"]]
+    assert [one["left_by"] for one in left] == ["hook", "launcher"] and left[0]["body"] == "Half way."
+
+
+def test_the_same_failure_three_times_running_is_for_a_person(desk: Place) -> None:
+    id = filed(desk)
+    for outcome in ("released", "released", "blocked"):
+        done = work(desk, "--json", *agent(desk, "sys.exit(7)"))
+        assert (done.code, done.json["outcome"]) == (4, outcome), done.err
+    assert "exit code 7" in task(desk, id)["blocked_on"]
+    assert work(desk, *agent(desk, COMPLETE)).code == 3
+
+
+def test_an_agent_may_give_it_back_itself(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, *agent(desk, "memory.call('task_release', handoff='No key.', blocker='the registry has no key')"))
+    assert done.code == 4
+    found = task(desk, id)
+    assert found["reason"] == "the registry has no key"
+    assert [entry(desk, one)["body"] for one in found["handoffs"]] == ["No key."]
+
+
+def test_output_that_may_not_be_kept_is_held_and_the_task_goes_back_all_the_same(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, "--json", *agent(desk, "print('sk-ant-api03-' + 'Zq7' * 30)"))
+    assert done.code == 4, done.err
+    found = task(desk, id)
+    assert found["status"] == "admitted" and "handoffs" not in found
+    assert len(done.json["session"]["held"]) == 1
+
+
+def test_a_time_limit_gives_it_back_and_blocks_nothing(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, "--timeout", "2s", *agent(desk, "import time; time.sleep(600)"))
+    assert done.code == 4
+    assert "time limit" in task(desk, id)["reason"]
+
+
+def test_refusals_of_a_launch_come_before_the_claim(desk: Place) -> None:
+    id = filed(desk)
+    for words in (("--harness", "cluade"), ("--harness", "claude", "--auth", "gateway")):
+        done = desk.amem("work", "--workdir", str(desk.tree), *words)
+        assert done.code in (1, 2), done.err
+    done = work(desk, "--loop", "--task", id, *agent(desk, COMPLETE))
+    assert done.code == 2 and "--loop" in done.err
+    assert [event["event"] for event in task(desk, id)["events"]] == ["created", "admitted"]
+
+
+def test_a_sandbox_that_cannot_be_made_gives_the_task_back(desk: Place) -> None:
+    id = filed(desk)
+    done = work(desk, "--max-procs", "0", *agent(desk, COMPLETE))
+    assert done.code != 0
+    assert task(desk, id)["status"] == "admitted", task(desk, id)
+
+
+def test_the_launchers_door_cannot_be_found_from_inside(desk: Place) -> None:
+    """No socket file, no port and no abstract name is there beside the one port of the sandbox."""
+    filed(desk)
+    look = (
+        "import pathlib; print(pathlib.Path('/proc/net/unix').read_text()); print(pathlib.Path('/proc/net/tcp').read_text());"
+        "memory.call('task_complete', handoff='Looked.')"
+    )
+    done = work(desk, *agent(desk, look))
+    assert done.code == 0, done.err
+    listening = [line for line in done.out.splitlines() if " 0A " in line]
+    assert len(listening) == 1, done.out
+    assert not any(line.split()[-1].startswith(("/", "@")) for line in done.out.splitlines() if line.startswith("0000"))
+    assert list(Path(desk.root).rglob("*.sock")) == []
+
+
+def test_an_agent_cannot_leave_a_handoff_in_the_launchers_name(desk: Place) -> None:
+    filed(desk)
+    say = "print(memory.call('task_release', handoff='x', left_by='launcher')['code'])\nmemory.call('task_complete', handoff='y')"
+    done = work(desk, *agent(desk, say))
+    assert "invalid" in done.out and done.code == 0
+
+
+def test_parts_are_worked_and_their_handoffs_reach_the_continuation(desk: Place) -> None:
+    id = filed(desk)
+    split = (
+        "memory.call('fan_out', tasks=[{'title': 'Left', 'body': 'Count left.'}, {'title': 'Right', 'body': 'Count right.'}],"
+        " continuation='Add them up.')\nmemory.call('task_complete', handoff='Split in two.')"
+    )
+    assert work(desk, *agent(desk, split)).code == 0
+    for number in ("six", "seven"):
+        done = work(desk, "--json", *agent(desk, f"memory.call('task_complete', handoff='There are {number}.')"))
+        assert done.code == 0 and done.json["task"]["origin"] == f"task:{id}", done.err
+    done = work(desk, "--json", *agent(desk, COMPLETE))
+    assert done.code == 0 and done.json["task"]["origin"] == f"continues:{id}", done.err
+    text = prompt(desk)
+    for said in ("Add them up.", "There are six.", "There are seven.", "Split in two.", "verify what you rely on"):
+        assert said in text
+    assert work(desk, *agent(desk, COMPLETE)).code == 3
+
+
+def test_a_loop_takes_one_after_another_each_in_a_session_of_its_own(desk: Place) -> None:
+    ids = [filed(desk, f"Count shelf {n}") for n in range(3)]
+    done = work(desk, "--loop", "--max-tasks", "3", "--json", *agent(desk, COMPLETE))
+    assert done.code == 0, done.err
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert [one["task"]["id"] for one in told] == ids
+    assert len({one["session"]["id"] for one in told}) == 3
+
+
+def test_a_killed_launcher_leaves_the_task_to_its_lease_and_nothing_running(desk: Place) -> None:
+    id = filed(desk)
+    command = desk.command(
+        "work", "--harness", "command", *desk.launch_flags(), *agent(desk, "print('up', flush=True)\nimport time; time.sleep(600)")
+    )
+    process = subprocess.Popen(command, cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    process.kill()
+    process.wait()
+    found = task(desk, id)
+    assert found["status"] == "claimed" and found["lease_ends_at"]
+    assert desk.amem("task", "why", id, "--json").json["blockers"][0]["kind"] == "lease"
+
+
+@pytest.mark.parametrize("looping", [False, True])
+def test_two_interrupts_end_it_now_and_give_it_back(desk: Place, looping: bool) -> None:
+    id = filed(desk)
+    words = [*(["--loop"] if looping else []), *agent(desk, "print('up', flush=True)\nimport time; time.sleep(600)")]
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), *words),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"up\n"
+    os.killpg(process.pid, signal.SIGINT)
+    while b"this task is worked to its end" not in process.stderr.readline():
+        pass
+    assert task(desk, id)["status"] == "claimed"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4, err
+    found = task(desk, id)
+    assert found["status"] == "admitted" and "person" in found["reason"]
+
+
+def test_one_interrupt_ends_a_loop_after_the_current_task(desk: Place) -> None:
+    one, other = filed(desk, "First"), filed(desk, "Second")
+    wait = "print('up', flush=True)\nimport pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)\n" + COMPLETE
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), "--loop", *agent(desk, wait)),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    os.killpg(process.pid, signal.SIGINT)
+    (desk.tree / "go").touch()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert (task(desk, one)["status"], task(desk, other)["status"]) == ("completed", "admitted")
