@@ -140,7 +140,7 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         *_devices(spec, host),
         *_etc(spec, host),
         *_places(spec, placed),
-        *_care(spec, host),
+        *_care(spec, host, placed),
         *_proc(),
         Step("hostname", (spec.hostname,)),
         Step("keyring", (), "keyring"),
@@ -278,7 +278,7 @@ def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:
     return steps
 
 
-def _care(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+def _care(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> list[Step]:
     """Pins before the read-only names below them: without the pin, `mv .git x; mkdir -p .git/hooks` would pass (shown)."""
     tree = host.tree
     steps = [Step("cover", (path,)) for path in spec.hidden]
@@ -293,7 +293,19 @@ def _care(spec: SandboxSpec, host: HostFacts) -> list[Step]:
     steps += _protect(spec.workdir, tree.pins, (*spec.protect, *tree.names))
     if tree.common is not None:
         steps += _protect(tree.common, (), tree.common_names)
-    return steps
+    return [*steps, *_pins([*(bind.target for bind in placed), *spec.hidden], placed)]
+
+
+def _pins(paths: list[str], placed: tuple[Bind, ...]) -> list[Step]:
+    """A pin for each folder of a writable tree above a path that was mounted there: else `mv a b; mkdir -p a/PATH` would put another in
+    its place on the host."""
+    pins: dict[Step, None] = {}
+    for path in paths:
+        above = [bind for bind in placed if bind.target != path and is_below(path, bind.target)]
+        if above and above[-1].writable:
+            tree = above[-1].target
+            pins |= dict.fromkeys(Step("hold", (tree, folder, READ_WRITE, False), "pins") for folder in _above(path[len(tree) + 1 :]))
+    return list(pins)
 
 
 def _protect(tree: str, pins: tuple[str, ...], names: tuple[str, ...]) -> list[Step]:

@@ -221,12 +221,13 @@ def interpreter_binds(executable: str, prefix: str, base_prefix: str) -> tuple[B
     return tuple(Bind(path, path) for path in kept)
 
 
-def own_paths(workdir: str, package_dir: str, prefix: str) -> tuple[Bind, ...]:
-    """Read-only binds for the parts of amem itself that lie in the work tree, so that nothing inside can rewrite it.
+def own_paths(tree: str, *own: str) -> tuple[Bind, ...]:
+    """Read-only binds for the parts of amem itself that lie in a writable tree, so that nothing inside can rewrite it.
 
-    `package_dir` is the folder of the `amem` package with its links resolved, `prefix` the environment it is installed in.
+    `own` are the folders that amem runs from, with their links resolved: its package, what the package links to, the environment it is
+    installed in.
     """
-    folders = [path for path in dict.fromkeys((package_dir, prefix)) if is_below(path, workdir) and path != workdir]
+    folders = [path for path in dict.fromkeys(own) if is_below(path, tree) and path != tree]
     kept = [path for path in folders if not any(is_below(path, other) for other in folders if other != path)]
     return tuple(Bind(path, path) for path in kept)
 

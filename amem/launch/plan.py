@@ -1,10 +1,12 @@
 """What was asked, checked against the root's settings: every refusal of a launch stands here, before anything starts."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import amem
 from amem.egress import routes
 from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
@@ -127,6 +129,21 @@ def _check_writable(path: Path, flag: str, root: Root, environment: Mapping[str,
     for system in SYSTEM_PLACES:
         if path.is_relative_to(os.path.realpath(system)):
             raise UsageError(f"{flag} {path}: it lies in {system}, which stays read-only or hidden", hint=hint)
+    if any(path.is_relative_to(own) for own in own_folders()):
+        raise UsageError(f"{flag} {path}: amem itself runs from there, and a session could rewrite it", hint=hint)
+
+
+def own_folders() -> tuple[str, ...]:
+    """The folders that amem runs from, links resolved: its package, the parts that the package links to, its environment."""
+    package = os.path.dirname(os.path.realpath(amem.__file__))
+    with os.scandir(package) as entries:
+        linked = sorted(os.path.realpath(entry.path) for entry in entries if entry.is_symlink())
+    return (package, *linked, *(os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix)))
+
+
+def import_folder(tree: str) -> bool:
+    """Say whether Python, as amem was started, takes modules from the top of a tree, where nothing can be kept from being added."""
+    return any(entry and os.path.realpath(entry) == tree for entry in sys.path)
 
 
 def _overlaps(path: Path, root: Root) -> bool:

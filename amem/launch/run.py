@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import amem
 from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
@@ -18,7 +17,7 @@ from amem.harnesses.base import LaunchFacts
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
-from amem.launch.plan import PORT, Asked, Plan, plan
+from amem.launch.plan import PORT, Asked, Plan, import_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.model import clock, ids
@@ -30,6 +29,12 @@ if TYPE_CHECKING:
     from amem.settings.credentials import Credentials
     from amem.settings.grants import Grants
     from amem.settings.root import Root
+
+
+OWN_TREE = (
+    "amem is imported from this work tree: its own folders are read-only inside, but a module that a session adds beside them "
+    "(sitecustomize.py, say) can run when amem next starts; look at `git status` first"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +99,12 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
 
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
     """The interpreter that runs the hooks, the harness, what the owner added, and amem itself where it lies in the tree."""
-    package = os.path.dirname(os.path.realpath(amem.__file__))
+    trees = (str(found.workdir), *(bind.target for bind in found.binds if bind.writable))
     binds = [
         *spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix),
         *(spec.Bind(root, root) for root in found.program.roots),
         *found.binds,
-        *spec.own_paths(str(found.workdir), package, sys.prefix),
+        *(bind for tree in trees for bind in spec.own_paths(tree, *own_folders())),
     ]
     return tuple({bind.target: bind for bind in binds}.values())
 
@@ -135,6 +140,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             running = stage.start(sandbox, sandbox_plan(sandbox, host.facts(sandbox)))
             for warning in running.warnings:
                 note(warning)
+            if import_folder(ready.spec.workdir):
+                note(OWN_TREE)
             attend(sitting, running)
         except AmemError as error:
             kept = not isinstance(error, SandboxError)
