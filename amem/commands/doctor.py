@@ -53,8 +53,8 @@ def command(context: Context, harness: str | None, config: bool, fix: bool) -> i
     else:
         print(table(["state", "check", "what was found"], [[line.state, f"{line.area} / {line.name}", line.why] for line in lines]))
         for line in lines:
-            if line.state == "missing":
-                print(f"\n{line.area} / {line.name}: {one_line(line.why)}")
+            if line.state in ("missing", "weak"):
+                print(f"\n{line.state}: {line.area} / {line.name}: {one_line(line.why)}")
                 if line.fix:
                     print(f"try: {line.fix}")
     return exits.DONE if healthy else exits.ERROR
@@ -91,6 +91,7 @@ def _root(context: Context) -> Iterator[Line]:
     else:
         variables = ", ".join(dict.fromkeys(known.values()))
         yield Line("root", "keys", "weak", f"none of {variables} is set", f"edit {root.credentials}")
+    yield from _databases(context)
     if root.index.exists():
         from amem.record.index import Index
 
@@ -101,6 +102,33 @@ def _root(context: Context) -> Iterator[Line]:
             index.close()
         why = f"{report.entries} entries" + (f", {len(report.problems)} files with a problem" if report.problems else "")
         yield Line("root", "record", "weak" if report.problems else "ok", why, "amem reindex" if report.problems else "")
+
+
+def _databases(context: Context) -> Iterator[Line]:
+    """Each SQLite file of the root: whole, and how much it holds."""
+    from amem.settings import database
+
+    for path in (context.root.index, context.root.usage, context.root.ledger):
+        if not path.exists():
+            continue
+        from sqlite_utils import Database
+
+        connection = database.connect(path, durable=False, read_only=True)
+        try:
+            whole = connection.execute("pragma quick_check(1)").fetchone()[0]
+            found = Database(connection)
+            virtual = [table.name for table in found.tables if table.virtual_table_using]
+            shadows = tuple(f"{name}_" for name in virtual)
+            counts = {table.name: table.count for table in found.tables if table.name not in virtual and not table.name.startswith(shadows)}
+        except database.Error as error:
+            whole, counts = str(error), {}
+        finally:
+            connection.close()
+        if whole == "ok":
+            yield Line("root", path.name, "ok", ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty")
+        else:
+            fix = "amem reindex" if path == context.root.index else f"restore {path} from a backup"
+            yield Line("root", path.name, "missing", f"damaged: {whole}", fix)
 
 
 def _policy(context: Context) -> Line:
