@@ -6,6 +6,7 @@ clock is the ledger's own: milliseconds since this boot plus an offset that is f
 step of the wall clock ends no lease and prolongs none.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -130,17 +131,15 @@ class Sqlite:
         self._guard = threading.RLock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(_file(path))
-            self._queue = _file(f"{path}.queue")
-            self._turn = _file(f"{path}.turn")
+            _make(path)
+            self._queue = _lock_file(f"{path}.queue")
+            self._turn = _lock_file(f"{path}.turn")
         except OSError as error:
             raise UnavailableError(f"the ledger {error.filename}: {error.strerror}", hint="amem doctor") from error
         self._locks: tuple[int, ...] = (self._queue, self._turn)
         with self._said(), self._writing():
             # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
             self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
-            # 16 MB between checkpoints: a page that changes often is copied home less often.
-            self._connection.execute("pragma wal_autocheckpoint = 4000")
         self._migrate()
 
     def close(self) -> None:
@@ -245,8 +244,19 @@ class Sqlite:
             self.alone("", act)
 
 
-def _file(path: Path | str) -> int:
-    """Open a file of the ledger, made for its owner alone; a link in its place is not followed."""
+def _make(path: Path) -> None:
+    """Make the database's file for its owner alone.
+
+    One that is there is not even opened: closing it again would drop the locks that another connection of this process has on it.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "a link stands in its place", str(path)) from None
+
+
+def _lock_file(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 

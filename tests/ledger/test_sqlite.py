@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -44,6 +46,17 @@ def test_link_in_the_place_of_the_file_is_not_followed(path: Path, tmp_path: Pat
     with pytest.raises(UnavailableError, match=r"ledger\.sqlite"):
         Sqlite(path)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_opening_it_again_keeps_the_locks_of_the_first_connection(path: Path) -> None:
+    """POSIX drops every lock that a process has on a file when it closes any descriptor of that file."""
+    script = (
+        "import sys; from pathlib import Path; from amem.ledger.sqlite import Sqlite; first = Sqlite(Path(sys.argv[1]))\n"
+        "second = Sqlite(Path(sys.argv[1])); inode = Path(sys.argv[1]).stat().st_ino\n"
+        "print(sum(f':{inode} ' in line for line in open('/proc/locks')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 1
 
 
 def test_every_commit_is_synced(path: Path) -> None:
