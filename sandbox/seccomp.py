@@ -117,6 +117,24 @@ _AARCH64 = {
     "kexec_file_load": 294,
 }
 
+_MODES_BOTH: dict[str, tuple[int, int | None, int]] = {"fchmodat2": (452, None, 2)}
+_MODES_X86_64: dict[str, tuple[int, int | None, int]] = {
+    "open": (2, 1, 2),
+    "creat": (85, None, 1),
+    "chmod": (90, None, 1),
+    "fchmod": (91, None, 1),
+    "mknod": (133, None, 1),
+    "openat": (257, 2, 3),
+    "mknodat": (259, None, 2),
+    "fchmodat": (268, None, 2),
+}
+_MODES_AARCH64: dict[str, tuple[int, int | None, int]] = {
+    "mknodat": (33, None, 2),
+    "fchmod": (52, None, 1),
+    "fchmodat": (53, None, 2),
+    "openat": (56, 2, 3),
+}
+
 
 class Arch(NamedTuple):
     """What differs between processors."""
@@ -127,17 +145,25 @@ class Arch(NamedTuple):
     socket: int
     socketpair: int
     denied: dict[str, int]
+    modes: dict[str, tuple[int, int | None, int]]
+    """What gives a file its mode: the number, and which arguments are the flags (None: it has none) and the mode."""
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, 56, 16, 41, 53, _X86_64 | _BOTH),
-    "aarch64": Arch(0xC00000B7, 220, 29, 198, 199, _AARCH64 | _BOTH),
+    "x86_64": Arch(0xC000003E, 56, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH),
+    "aarch64": Arch(0xC00000B7, 220, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH),
 }
 
 TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp")
 """What `allow_ptrace` gives back."""
 
+SET_ID = 0o6000
+"""S_ISUID and S_ISGID. On the host's disk such a file is its owner's powers for whoever runs it, and a mount can only void it inside."""
+CREATES = 0o100 | 0o20000000
+"""O_CREAT and the bit of O_TMPFILE: with neither the mode of an open means nothing."""
 CLONE3 = 435
+OPENAT2 = 437
+"""Its mode stands in memory, where a filter cannot look: programs fall back to openat, as they do on older kernels."""
 NEWEST = 470
 """The last call these tables know (listns, Linux 6.19). A later one does not exist inside until somebody has looked at it."""
 
@@ -152,6 +178,7 @@ NETLINK = 16
 EPERM, EAFNOSUPPORT, ENOSYS = 1, 97, 38
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
+_ARG_BYTES = 8
 _LOAD, _EQUAL, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 
 _Step = tuple[int, int, int, int]
@@ -163,8 +190,9 @@ def program(machine: str, allow_ptrace: bool = False) -> bytes:
     numbers = sorted(number for name, number in arch.denied.items() if not (allow_ptrace and name in TRACING))
     steps: list[_Step] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch.audit), _give(KILL), (_LOAD, 0, 0, _NR)]
     # One comparison covers x32 and calls newer than the tables.
-    steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 0, 1, CLONE3), _give(ERRNO | ENOSYS)]
-    for number, block in ((arch.clone, _clone()), (arch.ioctl, _ioctl()), (arch.socket, _family()), (arch.socketpair, _family())):
+    steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 1, 0, CLONE3), (_EQUAL, 0, 1, OPENAT2), _give(ERRNO | ENOSYS)]
+    blocks = [(number, _mode(flags, mode)) for number, flags, mode in arch.modes.values()]
+    for number, block in (*blocks, (arch.clone, _clone()), (arch.ioctl, _ioctl()), (arch.socket, _family()), (arch.socketpair, _family())):
         steps += [(_EQUAL, 0, len(block), number), *block]
     steps += _search(numbers)
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -182,6 +210,11 @@ def _ioctl() -> list[_Step]:
     # The kernel takes the request as 32 bits; a filter that compared all 64 could be passed with a high bit set (CVE-2019-10063).
     asks = [(_EQUAL, len(TTY_IOCTLS) - at, 0, request) for at, request in enumerate(TTY_IOCTLS)]
     return [(_LOAD, 0, 0, _ARG1), *asks, _give(ALLOW), _give(ERRNO | EPERM)]
+
+
+def _mode(flags: int | None, mode: int) -> list[_Step]:
+    made = [] if flags is None else [(_LOAD, 0, 0, _ARG0 + flags * _ARG_BYTES), (_ANY_BIT, 1, 0, CREATES), _give(ALLOW)]
+    return [*made, (_LOAD, 0, 0, _ARG0 + mode * _ARG_BYTES), (_ANY_BIT, 0, 1, SET_ID), _give(ERRNO | EPERM), _give(ALLOW)]
 
 
 def _family() -> list[_Step]:

@@ -52,7 +52,7 @@ def test_every_number_has_the_answer_of_the_tables(machine: str, allow_ptrace: b
     for number in range(600):
         if number in judged_by_arguments:
             continue
-        wanted = "ENOSYS" if number == 435 or number > seccomp.NEWEST else "EPERM" if number in denied else ALLOW
+        wanted = "ENOSYS" if number in (435, 437) or number > seccomp.NEWEST else "EPERM" if number in denied else ALLOW
         assert run(program, arch.audit, number) == wanted, number
 
 
@@ -95,6 +95,24 @@ def test_socket_families(machine: str) -> None:
         assert run(program, arch.audit, number, 40 | 1 << 32) == "EAFNOSUPPORT"
 
 
+def test_no_file_gets_a_set_id_bit_by_any_call(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for name, (number, flags, mode) in arch.modes.items():
+        arguments = [0] * 6
+        for asked in (0o4755, 0o2755, 0o6000, 0o100644 | 0o4000, 0o4755 | 1 << 40):
+            arguments[mode] = asked
+            for how in (0,) if flags is None else (0o100, 0o102 | 0o2000000, 0o20200000, 0o100 | 1 << 40):
+                arguments[0 if flags is None else flags] = how
+                assert run(program, arch.audit, number, *arguments) == "EPERM", (name, oct(asked), oct(how))
+        if flags is not None:  # the mode is whatever lay in the register
+            arguments[flags] = 0o2000000
+            assert run(program, arch.audit, number, *arguments) == ALLOW, name
+            arguments[flags] = 0o102
+        for asked in (0o644, 0o1777, 0o100755):
+            arguments[mode] = asked
+            assert run(program, arch.audit, number, *arguments) == ALLOW, (name, oct(asked))
+
+
 LIFE = frozenset(
     {
         "read",
@@ -133,6 +151,7 @@ def test_numbers_agree_with_the_kernel_headers(machine: str) -> None:
     known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     arch = seccomp.ARCHES[machine]
     ours = {**arch.denied, "clone": arch.clone, "ioctl": arch.ioctl, "socket": arch.socket, "socketpair": arch.socketpair, "clone3": 435}
+    ours |= {name: number for name, (number, _, _) in arch.modes.items()} | {"openat2": seccomp.OPENAT2}
     wrong = {name: (number, known[name]) for name, number in ours.items() if name in known and known[name] != number}
     assert wrong == {}
     assert len([name for name in ours if name in known]) > 40

@@ -644,6 +644,28 @@ def p81() -> Held:
     return (user, host, here) == ("agent", "amem", "127.0.0.1"), [user, host, here]
 
 
+@probe
+def p82() -> Held:
+    """No file of the work tree gets a set-user-id or set-group-id bit: on the host, whoever runs it would be its owner."""
+    path = f"{WORK}/set-id"
+    results: dict[str, Held] = {}
+    for bits in (0o4755, 0o2755):
+        results[f"open {bits:o}"] = fails(lambda bits=bits: os.open(f"{path}-{bits:o}", os.O_WRONLY | os.O_CREAT, bits), errno.EPERM)
+        results[f"tmpfile {bits:o}"] = fails(lambda bits=bits: os.open(WORK, os.O_WRONLY | os.O_TMPFILE, bits), errno.EPERM)
+        results[f"mknod {bits:o}"] = fails(lambda bits=bits: os.mknod(f"{path}-{bits:o}", 0o100000 | bits), errno.EPERM)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o755)
+    for bits in (0o4755, 0o2755):
+        results[f"chmod {bits:o}"] = fails(lambda bits=bits: os.chmod(path, bits), errno.EPERM)
+        results[f"fchmod {bits:o}"] = fails(lambda bits=bits: os.fchmod(fd, bits), errno.EPERM)
+        results[f"fchmodat {bits:o}"] = refused(nr(268, 53), -100, path.encode(), bits)
+        results[f"fchmodat2 {bits:o}"] = refused(452, -100, path.encode(), bits, 0)
+    how = struct.pack("=QQQ", os.O_WRONLY | os.O_CREAT, 0o4755, 0)
+    results["openat2"] = refused(437, -100, f"{path}-how".encode(), how, ctypes.c_ulong(len(how)), by=(errno.ENOSYS,))
+    made = [name for name in os.listdir(WORK) if os.lstat(f"{WORK}/{name}").st_mode & 0o6000]
+    results["left"] = (not made, made)
+    return every(results)
+
+
 def fds() -> dict[int, str]:
     seen = {}
     for fd in range(3, 1024):

@@ -120,7 +120,7 @@ def test_probe(who: str, number: str) -> None:
 
 
 CONTROLS = [
-    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48")),
+    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82")),
     ("user", {"seccomp", "nesting"}, ("20",)),
     ("user", {"pins"}, ("35",)),
     ("user", {"protect"}, ("33", "34", "37")),
@@ -129,7 +129,7 @@ CONTROLS = [
     ("user", {"descriptors"}, ("43",)),
     ("user", {"limits"}, ("38", "39", "41")),
     ("user", {"capabilities"}, ("29",)),
-    ("root", {"seccomp"}, ("11", "27", "29", "45", "48")),
+    ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82")),
     ("root", {"pins"}, ("35",)),
     ("unmapped", {"masks"}, ("26",)),
 ]
