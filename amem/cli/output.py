@@ -12,7 +12,14 @@ WIDTH = 80
 
 def print_json(document: Any) -> None:
     """Print one JSON document, as one line."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.write(inert(json.dumps(document, ensure_ascii=False, separators=(",", ":"))) + "\n")
+
+
+def inert(document: str) -> str:
+    """The same JSON document with what a terminal would act on as escapes: `json` keeps DEL, C1, bidi and half surrogates as they are."""
+    if document.isprintable():
+        return document
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] if char > "\x7e" else char for char in document)
 
 
 def visible(text: str) -> str:
@@ -55,7 +62,7 @@ def fail(error: AmemError, as_json: bool) -> None:
         body: dict[str, Any] = {"code": error.code, "message": error.message}
         if error.hint:
             body["hint"] = error.hint
-        sys.stderr.write(json.dumps({"error": {**body, **error.facts}}, ensure_ascii=False, default=str) + "\n")
+        sys.stderr.write(inert(json.dumps({"error": {**body, **error.facts}}, ensure_ascii=False, default=str)) + "\n")
         return
     sys.stderr.write(f"amem: {visible(error.message)}\n")
     if error.hint:

@@ -1,5 +1,6 @@
 """`amem launch`: one harness in the sandbox."""
 
+import codecs
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ LIMITS = {
     "max_tmp": "tmp_bytes",
 }
 """Flag → the limit it sets."""
+
+_DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in (1, 2)}
+"""What came of a character so far, by output stream."""
 
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
@@ -126,10 +130,12 @@ def asked(options: dict[str, Any]) -> "Asked":
 
 
 def pass_on(stream: int, data: bytes) -> None:
-    """The harness's output is ours."""
-    out = sys.stdout.buffer if stream == 1 else sys.stderr.buffer
-    out.write(data)
-    out.flush()
+    """The harness's output is ours: byte for byte into a file or a pipe; on a terminal, with its control characters visible."""
+    out = sys.stdout if stream == 1 else sys.stderr
+    if out.isatty():
+        data = visible(_DECODERS[stream].decode(data).replace("\r\n", "\n")).encode()
+    out.buffer.write(data)
+    out.buffer.flush()
 
 
 def to_stderr(stream: int, data: bytes) -> None:

@@ -10,7 +10,7 @@ import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import note, one_line, print_json, table, visible
+from amem.cli.output import inert, note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
@@ -243,7 +243,7 @@ def tree(context: Context, id: str, open_only: bool) -> int:
     with _reading(context) as ledger:
         top = views.shown_tree(ledger.tree(_readable(context, id)), open_only=open_only)
     if context.flags.json:
-        print(views.tree_text(top))
+        print(inert(views.tree_text(top)))
         return exits.DONE
     rest = [(0, top)]  # a stack, because a tree may be of any depth
     while rest:
