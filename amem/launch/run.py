@@ -26,6 +26,7 @@ from amem.sandbox.plan import plan as sandbox_plan
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage
+    from amem.sandbox.plan import HostFacts
     from amem.settings.credentials import Credentials
     from amem.settings.grants import Grants
     from amem.settings.root import Root
@@ -127,17 +128,35 @@ def launch(
     return outcome
 
 
-def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None]) -> None:
-    """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start."""
-    ready, outcome = sitting.ready, sitting.outcome
-    kept = False
+def survey(ready: Prepared, settings: Settings) -> "HostFacts":
+    """Make the private home and look at the machine with it. Forks, so it comes before any thread. Raises AmemError; no home is left then.
+
+    A caller that goes no further removes the home (`remove_home`).
+    """
+    _make_home(ready)
     try:
-        _write_home(ready)
+        return host.facts(_confined(ready, settings))
+    except BaseException:
+        remove_home(ready)
+        raise
+
+
+def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], facts: "HostFacts | None" = None) -> None:
+    """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start.
+
+    `facts` where `survey` was done, and the home is there, already.
+    """
+    ready, outcome = sitting.ready, sitting.outcome
+    kept = facts is not None
+    try:
+        if facts is None:
+            _make_home(ready)
         kept = True
-        sandbox = ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
+        _write_home(ready)
+        sandbox = _confined(ready, settings)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
-            running = stage.start(sandbox, sandbox_plan(sandbox, host.facts(sandbox)))
+            running = stage.start(sandbox, sandbox_plan(sandbox, facts or host.facts(sandbox)))
             for warning in running.warnings:
                 note(warning)
             if import_folder(ready.spec.workdir):
@@ -151,15 +170,24 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
     finally:
         if not kept:
-            _remove_home(ready)
+            remove_home(ready)
 
 
-def _write_home(ready: Prepared) -> None:
-    """Make the private home with the harness's files, 0600. A session id that is taken is refused by the directory."""
+def _confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
+    """The sandbox, with what appears at `/opt/memory`."""
+    return ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
+
+
+def _make_home(ready: Prepared) -> None:
+    """Make the private home. A session id that is taken is refused by the directory."""
     try:
         os.mkdir(ready.home, 0o700)
     except FileExistsError as error:
         raise UnavailableError(f"the session {ready.id} exists already", hint="leave --session-id out") from error
+
+
+def _write_home(ready: Prepared) -> None:
+    """Put the harness's files into the home, 0600."""
     for name, data in ready.launch.files.items():
         path = os.path.join(ready.home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -167,7 +195,7 @@ def _write_home(ready: Prepared) -> None:
             file.write(data)
 
 
-def _remove_home(ready: Prepared) -> None:
+def remove_home(ready: Prepared) -> None:
     """A session that never started leaves no home: nothing of a harness ever ran in it."""
     import shutil
 

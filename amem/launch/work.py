@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amem.sandbox.child import Stage
+    from amem.sandbox.plan import HostFacts
 
 URL = "http://localhost/mcp"
 """Never resolved: the connection is dialled."""
@@ -117,10 +118,14 @@ class Desk:
 
     def give_back(self, handoff: str | None = None, why: str | None = None, blocker: str | None = None) -> None:
         """Release the held task with as much as is let through: a handoff may be held, and a reason above the task's label."""
-        for given in ((handoff, why, blocker), (handoff, None, None), (None, why, blocker), (None, None, None)):
-            answer = self.call("task_release", handoff=given[0], why=given[1], blocker=given[2])
-            if not answer.refused or answer.data["code"] in ("stale_fence", "conflict"):
+        given = {name: value for name, value in (("handoff", handoff), ("why", why), ("blocker", blocker)) if value is not None}
+        while True:
+            answer = self.call("task_release", **given)
+            if not answer.refused or answer.data["code"] in ("stale_fence", "conflict") or not given:
                 return
+            reasons = given.keys() & {"why", "blocker"}
+            unwanted = reasons if answer.data["code"] == "over_label" and reasons else given.keys() & {"handoff"} or given.keys()
+            given = {name: value for name, value in given.items() if name not in unwanted}
 
 
 def work(
@@ -133,6 +138,11 @@ def work(
     served = Served(composition.serve)
     presence = Presence(settings.root, checked.id)
     worked = Worked()
+    try:
+        facts = run.survey(checked, settings)
+    except BaseException:
+        presence.end()
+        raise
     with Interrupts(note) as interrupts:
         try:
             served.start()
@@ -141,10 +151,12 @@ def work(
             row = _claim(desk, wanted, worked) if not interrupts.count else None
             if row is not None:
                 shift = _Shift(desk, worked, row, interrupts, note)
-                shift.run(asked, checked, settings, stage, composition, served, presence, on_output, wanted.lease_s, sent_at)
+                shift.run(asked, checked, settings, facts, stage, composition, served, presence, on_output, wanted.lease_s, sent_at)
         finally:
             served.stop()
             presence.end()
+            if worked.session is None:
+                run.remove_home(checked)
     return worked
 
 
@@ -173,8 +185,8 @@ class _Shift:
         self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
-        self, asked: Asked, checked: run.Prepared, settings: run.Settings, stage: "Stage", composition: Composition, served: Served,
-        presence: Presence, on_output: Callable[[int, bytes], None], lease_s: float, sent_at: float,
+        self, asked: Asked, checked: run.Prepared, settings: run.Settings, facts: "HostFacts", stage: "Stage", composition: Composition,
+        served: Served, presence: Presence, on_output: Callable[[int, bytes], None], lease_s: float, sent_at: float,
     ) -> None:  # fmt: skip
         """Run the harness on the task. Raises AmemError when it could not start; the task is given back then."""
 
@@ -195,8 +207,8 @@ class _Shift:
                 asked=replace(asked, prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
                 outcome=self._outcome, on_output=output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
-            run.confine(sitting, settings, stage, self._note)
             self._worked.session = self._outcome
+            run.confine(sitting, settings, stage, self._note, facts)
         except BaseException as error:
             self._keeper.stop()
             with suppress(AmemError):

@@ -152,7 +152,7 @@ def test_an_agent_may_give_it_back_itself(desk: Place) -> None:
 
 def test_output_that_may_not_be_kept_is_held_and_the_task_goes_back_all_the_same(desk: Place) -> None:
     id = filed(desk)
-    done = work(desk, "--json", *agent(desk, "print('sk-ant-api03-' + 'Zq7' * 30)"))
+    done = work(desk, "--json", *agent(desk, "print('the key is AKIA' + 'IOSFODNN7EXAMPLQ')"))
     assert done.code == 4, done.err
     found = task(desk, id)
     assert found["status"] == "admitted" and "handoffs" not in found
@@ -240,7 +240,7 @@ def test_a_killed_launcher_leaves_the_task_to_its_lease_and_nothing_running(desk
     process = subprocess.Popen(command, cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"up\n"
     process.kill()
-    process.wait()
+    process.communicate()
     found = task(desk, id)
     assert found["status"] == "claimed" and found["lease_ends_at"]
     assert desk.amem("task", "why", id, "--json").json["blockers"][0]["kind"] == "lease"
