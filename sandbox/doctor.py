@@ -53,7 +53,7 @@ def launches(timeout_s: float = 10.0) -> Check:
     """Make a whole sandbox and run `true` in it."""
     name = "user namespaces"
     stage = fork_stage()
-    base = tempfile.mkdtemp(prefix="amem-doctor-")
+    base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))
     try:
         code = _try(stage, base, timeout_s)
     except SandboxError as error:
@@ -143,7 +143,7 @@ def _landlock() -> Check:
 def _root() -> Check:
     if os.geteuid() != 0:
         return Check("backend", "user", "ok", "an ordinary user, with no powers to lose")
-    base = tempfile.mkdtemp(prefix="amem-doctor-")
+    base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))
     try:
         idmapped = host.can_idmap(((base, 0, 0),))
     finally:

@@ -138,7 +138,7 @@ def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:
         try:
             context = Context()
             for source, owner, group in owners:
-                stage.idmap(context, source, source, READ_ONLY, owner, group, OUTSIDE_ID)
+                stage.idmap(context, source, source, READ_ONLY, False, owner, group, OUTSIDE_ID)
             code = 0
         finally:
             os._exit(code)

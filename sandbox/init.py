@@ -250,8 +250,8 @@ def _listen(context: Context, port: int) -> None:
     context.passing.append(network.listen(port))
 
 
-def _take(context: Context, key: str, source: str, attributes: int) -> None:
-    context.taken[key] = mounts.take(source, attributes)
+def _take(context: Context, key: str, source: str, attributes: int, real: bool) -> None:
+    context.taken[key] = mounts.take(source, attributes, real=real)
 
 
 def _become(context: Context, user: int) -> None:

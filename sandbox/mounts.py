@@ -19,9 +19,18 @@ def make_private() -> None:
     calls.mount(None, "/", None, calls.MS_REC | calls.MS_PRIVATE)
 
 
-def take(source: str, attributes: int, userns: int = -1) -> int:
-    """A detached copy of the tree at a host path, with mount attributes. Raises OSError."""
-    fd = calls.open_tree(source)
+def take(source: str, attributes: int, userns: int = -1, *, real: bool) -> int:
+    """A detached copy of the tree at a host path, with mount attributes. Raises OSError.
+
+    `real`: the path was checked with its links resolved. Another session may write a folder above it and put a link to anything there
+    in the moment since, so none is followed now (ELOOP).
+    """
+    if real:
+        here = calls.open_beneath(calls.AT_FDCWD, source, os.O_PATH, calls.RESOLVE_NO_SYMLINKS)
+        fd = calls.open_tree_fd(here, source)
+        os.close(here)
+    else:
+        fd = calls.open_tree(source)
     try:
         calls.set_attributes(fd, attributes, source, userns)
     except OSError:

@@ -128,11 +128,11 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         Step("listen", (spec.port,)),
         Step("private"),
         *(
-            Step("take", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY))
+            Step("take", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real))
             for bind in placed
             if not _idmapped(bind.source, host)
         ),
-        *(Step("take", (f"/dev/{name}", f"/dev/{name}", _DEVICE)) for name in host.devices),
+        *(Step("take", (f"/dev/{name}", f"/dev/{name}", _DEVICE, False)) for name in host.devices),
         *((Step("become", (spec.user_id,)),) if host.idmap_owners is not None else ()),
         Step("orphan", (), "orphan"),  # a change of user would clear it
         Step("root", (host.scratch,)),
@@ -157,11 +157,11 @@ def _placed(spec: SandboxSpec, host: HostFacts) -> tuple[Bind, ...]:
     links = [Bind(path, path) for path, link in host.root_links if link is None]
     links += [Bind(path, path) for path in host.extra_roots]
     links += [Bind(f"/etc/{name}", f"/etc/{name}") for name, link in host.etc if link is None]
-    binds = [Bind(spec.workdir, spec.workdir, True), Bind(spec.home, spec.home_inside, True), *spec.binds]
+    binds = [Bind(spec.workdir, spec.workdir, True, real=True), Bind(spec.home, spec.home_inside, True), *spec.binds]
     if spec.memory_dir is not None:
         binds.append(Bind(spec.memory_dir, "/opt/memory"))
     if host.tree.common is not None:
-        binds.append(Bind(host.tree.common, host.tree.common, True))
+        binds.append(Bind(host.tree.common, host.tree.common, True, real=True))
     by_target = {bind.target: bind for bind in (*links, *binds)}
     if len({bind.target for bind in binds}) < len(binds):
         twice = sorted(target for target in by_target if sum(bind.target == target for bind in binds) > 1)
@@ -175,7 +175,7 @@ def _identity(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> l
         return [Step("clone", (spec.user_id, host.user, host.group, False))]
     owners = {source: (owner, group) for source, owner, group in host.idmap_owners}
     shown = [
-        Step("idmap", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, *owners[bind.source], OUTSIDE_ID))
+        Step("idmap", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real, *owners[bind.source], OUTSIDE_ID))
         for bind in placed
         if bind.source in owners
     ]

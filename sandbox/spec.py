@@ -82,6 +82,8 @@ class Bind(NamedTuple):
     target: str
     """Path inside."""
     writable: bool = False
+    real: bool = False
+    """`source` was checked with its links resolved: where a link has come into it since, it is refused."""
 
 
 class Limits(NamedTuple):
@@ -109,7 +111,7 @@ class SandboxSpec(NamedTuple):
     env: tuple[tuple[str, str], ...]
     """The whole environment inside. Nothing is inherited."""
     workdir: str
-    """Host path of the work tree; at the same path inside, writable."""
+    """Host path of the work tree, without a link in it; at the same path inside, writable."""
     cwd: str
     """Inside path to start in: the work tree or below."""
     home: str

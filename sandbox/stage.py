@@ -186,11 +186,11 @@ def _watch(pid: int, pidfd: int, life: int) -> int:
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def idmap(context: init.Context, key: str, source: str, attributes: int, owner: int, group: int, outside: int) -> None:
+def idmap(context: init.Context, key: str, source: str, attributes: int, real: bool, owner: int, group: int, outside: int) -> None:
     """Take a tree as root, its owner shown as the one id that exists inside; the host goes on seeing the owner's own id."""
     if (owner, group) not in context.namespaces:
         context.namespaces[owner, group] = _idmap_namespace(owner, group, outside)
-    context.taken[key] = mounts.take(source, attributes, context.namespaces[owner, group])
+    context.taken[key] = mounts.take(source, attributes, context.namespaces[owner, group], real=real)
 
 
 def _idmap_namespace(owner: int, group: int, outside: int) -> int:

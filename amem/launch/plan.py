@@ -161,7 +161,7 @@ def _extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: 
         _check_writable(path, flag, root, environment)
     elif _overlaps(path, root):
         raise UsageError(f"--ro {path}: it would show the root, with its keys, to the session", hint="amem launch --help")
-    return Bind(str(path), str(path), writable)
+    return Bind(str(path), str(path), writable, real=True)
 
 
 def _program(harness: Harness, asked: Asked, environment: Mapping[str, str]) -> registry.Program:

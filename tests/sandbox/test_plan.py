@@ -43,13 +43,13 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("loopback"),
         Step("listen", (7431,)),
         Step("private"),
-        Step("take", ("/usr", "/usr", READ_ONLY)),
-        Step("take", ("/state/home", "/state/home", READ_WRITE)),
-        Step("take", ("/state/memory", "/state/memory", READ_ONLY)),
-        Step("take", ("/srv/work", "/srv/work", READ_WRITE)),
-        Step("take", ("/etc/ssl/certs", "/etc/ssl/certs", READ_ONLY)),
-        Step("take", ("/dev/null", "/dev/null", 10)),
-        Step("take", ("/dev/tty", "/dev/tty", 10)),
+        Step("take", ("/usr", "/usr", READ_ONLY, False)),
+        Step("take", ("/state/home", "/state/home", READ_WRITE, False)),
+        Step("take", ("/state/memory", "/state/memory", READ_ONLY, False)),
+        Step("take", ("/srv/work", "/srv/work", READ_WRITE, True)),
+        Step("take", ("/etc/ssl/certs", "/etc/ssl/certs", READ_ONLY, False)),
+        Step("take", ("/dev/null", "/dev/null", 10, False)),
+        Step("take", ("/dev/tty", "/dev/tty", 10, False)),
         Step("orphan", (), "orphan"),
         Step("root", ("/tmp",)),
         Step("link", ("/bin", "usr/bin")),
@@ -125,8 +125,8 @@ def test_root_shows_its_trees_under_the_inside_id() -> None:
     owners = (("/srv/work", 0, 0), ("/state/home", 0, 0))
     made = plan(SPEC, HOST._replace(user=0, group=0, idmap_owners=owners))
     assert made[:3] == (
-        Step("idmap", ("/state/home", "/state/home", READ_WRITE, 0, 0, OUTSIDE_ID)),
-        Step("idmap", ("/srv/work", "/srv/work", READ_WRITE, 0, 0, OUTSIDE_ID)),
+        Step("idmap", ("/state/home", "/state/home", READ_WRITE, False, 0, 0, OUTSIDE_ID)),
+        Step("idmap", ("/srv/work", "/srv/work", READ_WRITE, True, 0, 0, OUTSIDE_ID)),
         Step("clone", (1000, OUTSIDE_ID, OUTSIDE_ID, True)),
     )
     verbs = [step.verb for step in made]
