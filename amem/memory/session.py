@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from amem.logs.schema import Event
-from amem.logs.writer import append
+from amem.logs.writer import Writer
 from amem.model import ids
 from amem.model.clock import Clock, now
 from amem.model.entry import Tier
@@ -154,6 +154,7 @@ class Memory:
         store: "Store",
         append: Callable[[Event], None],
         clock: Clock = now,
+        logs: Writer | None = None,
     ) -> None:
         self.root = root
         self.grants = grants
@@ -166,6 +167,7 @@ class Memory:
         self.lock = threading.RLock()
         """Guards `index`, which one thread at a time may use, and the opening of the ledger."""
         self._ledger: Ledger | None = None
+        self._logs = logs
 
     @property
     def ledger(self) -> "Ledger":
@@ -178,8 +180,10 @@ class Memory:
             return self._ledger
 
     def close(self) -> None:
-        """Close the index, and the ledger where it was opened. Sessions of this memory are over."""
+        """Close the index and the logs, and the ledger where it was opened. Sessions of this memory are over."""
         self.index.close()
+        if self._logs is not None:
+            self._logs.close()
         if self._ledger is not None:
             self._ledger.close()
 
@@ -195,10 +199,8 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
     from amem.record.index import Index
     from amem.record.store import Store
 
-    def log(event: Event) -> None:
-        append(root.state, event)
-
     root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    logs = Writer(root.state)
     policy = engine.load(root.policy, engine.grants_data(grants))
     fresh = not root.index.exists()
     index = Index.open(root, clock=clock)
@@ -206,7 +208,7 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
         index.rebuild()  # the same result as noticing every file, several times faster
     else:
         index.refresh()
-    return Memory(root, grants, Door(policy, log, clock), index, Store(root), log, clock)
+    return Memory(root, grants, Door(policy, logs.append, clock), index, Store(root), logs.append, clock, logs)
 
 
 def owner_session(memory: Memory, principal: str, domain: str) -> Session:

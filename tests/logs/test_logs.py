@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,8 +71,44 @@ def test_a_line_longer_than_the_tail_window_still_links(tmp_path: Path) -> None:
 
 
 def _write(directory: str, start: int) -> None:
+    kept = writer.Writer(Path(directory))
     for number in range(50):
-        writer.append(Path(directory), read(tokens=start + number))
+        if number % 2:
+            kept.append(read(tokens=start + number))
+        else:
+            writer.append(Path(directory), read(tokens=start + number))
+
+
+def test_threads_of_one_writer_write_whole_linked_lines(tmp_path: Path) -> None:
+    kept = writer.Writer(tmp_path)
+    threads = [threading.Thread(target=lambda: [kept.append(read(tokens=n)) for n in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept.close()
+    path = tmp_path / "reads.jsonl"
+    assert len(list(reader.events(path))) == 200
+    assert reader.verify(path) == []
+
+
+def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
+    kept = writer.Writer(tmp_path)
+    kept.append(read(tokens=1))
+    (tmp_path / "reads.jsonl").rename(tmp_path / "old.jsonl")
+    kept.append(read(tokens=2))
+    kept.close()
+    assert [event["tokens"] for event in reader.events(tmp_path / "reads.jsonl")] == [2]
+    assert reader.verify(tmp_path / "reads.jsonl") == []
+
+
+def test_a_line_of_another_process_between_two_of_ours_is_linked(tmp_path: Path) -> None:
+    kept = writer.Writer(tmp_path)
+    kept.append(read(tokens=1))
+    writer.append(tmp_path, read(tokens=2))
+    kept.append(read(tokens=3))
+    kept.close()
+    assert reader.verify(tmp_path / "reads.jsonl") == []
 
 
 def test_many_processes_write_whole_linked_lines(tmp_path: Path) -> None:
