@@ -1,0 +1,151 @@
+"""The real Claude Code and the real Codex at the board, against the scripted provider."""
+
+from typing import Any
+
+import pytest
+
+from amem.testing.provider import Running
+from tests.acceptance.conftest import Done, Place
+from tests.acceptance.test_real_harnesses import MODELS
+from tests.acceptance.test_work import entry, filed, task
+from tests.testing.installed import installed
+
+pytestmark = pytest.mark.real_harness
+
+OTHER = {"claude": "codex", "codex": "claude"}
+SPAWN: dict[str, dict[str, Any]] = {
+    "claude": {
+        "tool": "Agent",
+        "args": {"description": "Left shelf", "prompt": "Count the left shelf.", "subagent_type": "general-purpose"},
+    },
+    "codex": {
+        "any": [
+            {"tool": "collaboration.spawn_agent", "args": {"message": "Count the left shelf.", "task_name": "left_shelf"}},
+            {"tool": "spawn_agent", "args": {"message": "Count the left shelf.", "task_name": "left_shelf"}},
+        ]
+    },
+}
+
+
+@pytest.fixture(params=["claude", "codex"])
+def harness(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    installed(name)
+    return name
+
+
+def shell(harness: str, command: str, **more: Any) -> dict[str, Any]:
+    if harness == "claude":
+        return {"tool": "Bash", "args": {"command": command, "description": "do it"}, **more}
+    return {"tool": "exec_command", "args": {"cmd": command}, **more}
+
+
+def work(place: Place, harness: str, *words: str) -> Done:
+    return place.amem("work", "--harness", harness, *place.launch_flags(), "--model", MODELS[harness], "--json", *words, timeout_s=200)
+
+
+def prompts(provider: Running, since: int = 0) -> str:
+    """All that was sent to the model, as text."""
+    return "\n".join(exchange.body.decode() for exchange in provider.log[since:] if exchange.method == "POST")
+
+
+def test_claim_work_complete(place: Place, provider: Running, harness: str) -> None:
+    provider.load(
+        {
+            "steps": [
+                shell(harness, "echo twelve > count.txt"),
+                {"tool": "memory.task_complete", "args": {"handoff": "Counted, because nobody had: twelve."}},
+                {"text": "Counted."},
+            ]
+        }
+    )
+    place.destination(provider.url)
+    id = filed(place)
+    done = work(place, harness)
+    assert done.code == 0, done.err + done.out
+    assert done.json["outcome"] == "completed" and done.json["session"]["answer"] == "Counted."
+    assert (place.tree / "count.txt").read_text() == "twelve\n"
+    found = task(place, id)
+    assert (found["status"], found["holder"]) == ("completed", f"agent:{harness}")
+    assert entry(place, found["handoffs"][0])["body"] == "Counted, because nobody had: twelve."
+    assert "Count the widgets" in prompts(provider)
+
+
+def test_a_crash_leads_the_other_harness_to_finish_it(place: Place, provider: Running, harness: str) -> None:
+    other = OTHER[harness]
+    installed(other)
+    provider.load(
+        {
+            "steps": [
+                shell(harness, "echo six > left.txt; kill -9 -1", text="The left shelf has six, I note that first."),
+                {"text": "never said"},
+            ]
+        }
+    )
+    place.destination(provider.url)
+    id = filed(place)
+    done = work(place, harness)
+    assert done.code == 4, done.err + done.out
+    assert (place.tree / "left.txt").read_text() == "six\n"
+    found = task(place, id)
+    assert found["status"] == "admitted" and "137" in found["reason"]
+    left = entry(place, found["handoffs"][-1])
+    assert left["left_by"] == "launcher" and "The left shelf has six, I note that first." in left["body"]
+
+    provider.load(
+        {"steps": [{"tool": "memory.task_complete", "args": {"handoff": "Six and six: twelve."}}, {"text": "Finished what was begun."}]}
+    )
+    seen = len(provider.log)
+    done = work(place, other)
+    assert done.code == 0, done.err + done.out
+    assert task(place, id)["holder"] == f"agent:{other}"
+    sent = prompts(provider, seen)
+    assert "Where the last attempt stopped" in sent and "The left shelf has six, I note that first." in sent
+
+
+def test_a_spawn_becomes_a_child_and_a_continuation_that_runs_after_it(place: Place, provider: Running, harness: str) -> None:
+    other = OTHER[harness]
+    installed(other)
+    provider.load(
+        {
+            "steps": [
+                SPAWN[harness],
+                {"tool": "memory.task_complete", "args": {"handoff": "The right shelf has seven."}},
+                {"text": "Split."},
+            ],
+            "conversations": [
+                {
+                    "match": "Resume: Count the widgets",
+                    "steps": [{"tool": "memory.task_complete", "args": {"handoff": "Thirteen in all."}}, {"text": "Added up."}],
+                },
+                {
+                    "match": "## The task: left",
+                    "steps": [{"tool": "memory.task_complete", "args": {"handoff": "The left shelf has six."}}, {"text": "Six."}],
+                },
+                {
+                    "match": "## The task: Left",
+                    "steps": [{"tool": "memory.task_complete", "args": {"handoff": "The left shelf has six."}}, {"text": "Six."}],
+                },
+            ],
+        }
+    )
+    place.destination(provider.url)
+    id = filed(place)
+    done = work(place, harness)
+    assert done.code == 0, done.err + done.out
+    tree = place.amem("task", "tree", id, "--json").json
+    child, resumed = sorted(tree["children"], key=lambda one: str(one["origin"]), reverse=True)
+    assert (child["origin"], child["status"]) == (f"task:{id}", "admitted")
+    assert resumed["origin"] == f"continues:{id}"
+    assert place.amem("get", child["id"]).code != 0
+    assert task(place, child["id"])["body"] == "Count the left shelf."
+    assert child["id"] in prompts(provider), "the refusal named the task"
+
+    done = work(place, other)
+    assert done.code == 0 and done.json["task"]["id"] == child["id"], done.err + done.out
+    seen = len(provider.log)
+    done = work(place, harness)
+    assert done.code == 0 and done.json["task"]["id"] == resumed["id"], done.err + done.out
+    sent = prompts(provider, seen)
+    assert "The left shelf has six." in sent and "The right shelf has seven." in sent
+    assert {one["holder"] for one in place.amem("task", "tree", id, "--json").json["children"]} == {"agent:claude", "agent:codex"}
