@@ -14,6 +14,9 @@ from amem.ledger.store import Ledger
 from tests.ledger import servers, workers
 from tests.ledger.worlds import DOM, EVERY, PostgresWorld, SqliteWorld, World, admitted, closing, listing
 
+# Python 3.12 and later warn of a fork beside threads: those of the test runner itself, which hold nothing that a worker takes.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 SMALL = {"tasks": 150, "count": 6, "kills": 8}
 WHOLE = {"tasks": 2000, "count": 32, "kills": 120}
 
