@@ -26,6 +26,7 @@ from amem.policy import request
 from amem.policy.decision import Decision
 from amem.policy.scan import Finding, scan
 from amem.record import quarantine
+from amem.record.markdown import Malformed
 from amem.record.rows import Row
 from amem.settings import database
 
@@ -52,10 +53,13 @@ def write(memory: Memory, session: Session, draft: Draft, *, left_by: str | None
         except ValueError as error:
             return Refused(code="invalid", reason=str(error))
         decision = memory.door.decide(asked)
-        if decision.allow:
-            return _store(memory, session, entry, replaced)
-        if decision.hold:
-            return _hold(memory, session, entry, findings, decision)
+        try:
+            if decision.allow:
+                return _store(memory, session, entry, replaced)
+            if decision.hold:
+                return _hold(memory, session, entry, findings, decision)
+        except Malformed as error:  # nothing is written that could not be read back
+            return Refused(code="invalid", reason=f"it cannot be kept as it is: {error.why}", decision=decision.id)
         return Refused(code=decision.code or "refused", reason=decision.sentence(), hint=decision.hint, decision=decision.id)
 
 

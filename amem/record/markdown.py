@@ -50,7 +50,9 @@ class Parts(NamedTuple):
 
 
 def format(entry: Entry) -> bytes:
-    """Write an entry as its file. Raises Malformed when a text is not Unicode or an extra key means something else."""
+    """Write an entry as its file. Raises Malformed for what could not be read back: a text that is not Unicode, an extra key that means
+    something else, front matter above its bound.
+    """
     lines = ["---"]
     lines += [f"{key}: {_json(value)}" for key in KEYS if (value := getattr(entry, key)) is not None and value != ()]
     for key, value in entry.extra.items():
@@ -58,6 +60,8 @@ def format(entry: Entry) -> bytes:
             raise Malformed(f"extra key {key!r} has a meaning of its own")
         lines.append(f"{key if _PLAIN_KEY.fullmatch(key) else _json(key)}: {_json(value)}")
     lines.append("---\n")
+    if sum(map(len, lines[1:-1])) + len(lines) - 3 > MAX_FRONT_MATTER_BYTES:
+        raise Malformed(f"front matter longer than {MAX_FRONT_MATTER_BYTES} characters")
     try:
         return "\n".join(lines).encode() + entry.body.encode()
     except UnicodeEncodeError as error:

@@ -58,6 +58,8 @@ def _value(name: str, schema: Schema, value: Any) -> Any:
         value = int(value)
     if not _is(kind, value):
         raise Invalid(f"{name}: expected {_WORDS[kind]}, found {type(value).__name__}")
+    if kind == "string" and not value.isascii() and not _is_text(value):
+        raise Invalid(f"{name}: holds half of a surrogate pair, which is no text")
     if "enum" in schema and value not in schema["enum"]:
         raise Invalid(f"{name}: expected one of {', '.join(schema['enum'])}, found {value[:80]!r}")
     if kind == "integer" and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
@@ -74,6 +76,15 @@ def _value(name: str, schema: Schema, value: Any) -> Any:
             raise Invalid(f"{name}: {len(value)} given; {schema['maxItems']} is the most")
         return [_value(f"{name}[{place}]", schema["items"], item) for place, item in enumerate(value)]
     return value
+
+
+def _is_text(value: str) -> bool:
+    """JSON can escape half of a surrogate pair; no file and no database can hold it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is(kind: str, value: object) -> bool:
