@@ -120,13 +120,13 @@ def _claim(memory: Memory, session: Session, given: Arguments) -> Reply:
 
 
 def _heartbeat(memory: Memory, session: Session, given: Arguments) -> Reply:
-    holding = _holding(session, given)
+    holding = _holding(memory, session, given)
     task = _done(memory.ledger.heartbeat(holding.task, by=session.principal, fence=holding.fence, session=session.id))
     return Reply(data=present({"lease_ends_at": views.shown(task).get("lease_ends_at")}))
 
 
 def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
-    holding = _holding(session, given)
+    holding = _holding(memory, session, given)
     if "handoff" in given:
         _leave(memory, session, given)
     task = memory.ledger.show(holding.task)
@@ -140,7 +140,7 @@ def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
 
 
 def _release(memory: Memory, session: Session, given: Arguments) -> Reply:
-    holding = _holding(session, given)
+    holding = _holding(memory, session, given)
     why, blocker = given.get("why"), given.get("blocker")
     task = memory.ledger.show(holding.task)
     # Others see the reason on the task itself; a handoff is an entry and carries the session's label.
@@ -264,7 +264,7 @@ def _still_held(memory: Memory, session: Session) -> Task | None:
     return task if task.held(holding.fence, memory.ledger.now_ms(), session.id) else None
 
 
-def _holding(session: Session, given: Arguments) -> Holding:
+def _holding(memory: Memory, session: Session, given: Arguments) -> Holding:
     """The claim to act under. Another number than the session's own is for the ledger to refuse."""
     mine, id, number = session.holding, given.get("id"), given.get("fence")
     if mine is not None and id in (None, mine.task):
@@ -272,7 +272,8 @@ def _holding(session: Session, given: Arguments) -> Holding:
     if id is None or number is None:
         what = f"this session does not hold {known(id)}" if id is not None else "this session holds no task"
         raise _No(refusal("conflict", what, "task_claim"))
-    return Holding(known(id), number, session.id)
+    # What the ledger would refuse a claim with tells of the task: it is asked only about one that may be seen.
+    return Holding(_visible(memory, session, id).id, number, session.id)
 
 
 def _let_go(session: Session, holding: Holding) -> None:
