@@ -82,6 +82,8 @@ class Served:
 
     def listen(self, listener_fd: int, on_failure: Callable[[], None]) -> None:
         """Serve the sandbox's listener from now on; `on_failure` is called once, also when the server has failed already."""
+        import os
+
         with self._lock:
             self._listener_fd = listener_fd
             self._on_failure = on_failure
@@ -89,6 +91,7 @@ class Served:
             if self._loop is not None and self._doors is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._doors.arrive, listener_fd)
         if failed:
+            os.close(listener_fd)
             on_failure()
 
     def dial(self) -> "socket.socket":
