@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amem.errors import UnavailableError
 from amem.harnesses import answer
 from amem.harnesses.base import AnswerKind
+from amem.launch.login import carry_home
 from amem.launch.presence import STOP_SIGNAL, Presence
 from amem.model.label import Label
 
@@ -108,6 +109,8 @@ def attend(sitting: Sitting, running: "Running") -> None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
         _end_server(sitting)
+    if ready.login is not None and (said_home := carry_home(ready.login, ready.home)):
+        outcome.notes.append(said_home)
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended
 

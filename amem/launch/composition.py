@@ -54,6 +54,9 @@ class Composition:
         limits = granted(
             root, self._settings.grants, destination=found.destination, auth=found.auth, domain=session.domain, session=session.id
         )
+        # Of the provider's hosts only those that this harness's login needs: a tunnel carries what nobody can meter.
+        tunnels = {host: way for host, way in limits["tunnels"].items() if f"{host}:443" in found.harness.tunnel_hosts}
+        login = self._ready.login
         access = Access(
             session=session.id,
             principal=session.principal,
@@ -66,7 +69,8 @@ class Composition:
             decide=memory.door.decide,
             stopped=lambda: self.stopped,
             note=memory.append,
-            **limits,
+            pinned=login.secrets if login is not None else (),
+            **{**limits, "tunnels": tunnels},
         )
 
         worker = new_worker()

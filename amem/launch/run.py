@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
-from amem.harnesses.base import LaunchFacts
+from amem.harnesses.base import Auth, LaunchFacts
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
+from amem.launch.login import Carried, read_login
 from amem.launch.plan import PORT, Asked, Plan, import_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
@@ -60,6 +61,8 @@ class Prepared:
     home: str
     board: bool
     """The harness's own subagents become tasks."""
+    login: Carried | None = None
+    """What the harness's login on this machine holds, on a subscription."""
 
 
 def prepare(asked: Asked, settings: Settings) -> Prepared:
@@ -79,6 +82,8 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         args=found.args,
     )
     launch = base.launch(found.harness, facts)
+    host_home = settings.environment.get("HOME") or os.path.expanduser("~")
+    login = read_login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
     home = str(settings.root.homes / session)
     inside = spec.SandboxSpec(
         argv=launch.argv,
@@ -95,7 +100,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         hidden=tuple(path for name in found.harness.masked if os.path.lexists(path := str(found.workdir / name))),
         protect=tuple(name for name in spec.PROTECT if not (asked.git_config_writable and name.startswith(".git/config"))),
     )
-    return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board")
+    return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login)
 
 
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
@@ -188,7 +193,8 @@ def _make_home(ready: Prepared) -> None:
 
 def _write_home(ready: Prepared) -> None:
     """Put the harness's files into the home, 0600."""
-    for name, data in ready.launch.files.items():
+    login = {ready.login.login.file: ready.login.data} if ready.login is not None else {}
+    for name, data in {**ready.launch.files, **login}.items():
         path = os.path.join(ready.home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

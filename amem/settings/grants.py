@@ -90,7 +90,8 @@ class Grants:
     gates: Gates = field(default_factory=Gates)
     spend: Mapping[str, Spend] = field(default_factory=dict)
     spend_zone: str = "UTC"
-    ledger_url: str | None = None
+    ledger_url: str | None = field(default=None, repr=False)
+    """May hold a password."""
     ledger_space: str | None = None
     """Roots that name the same space share the tasks on a server; without one a root's tasks are its own."""
     limits: LimitSettings = field(default_factory=LimitSettings)

@@ -1,0 +1,129 @@
+"""A subscription's login: one file of the host's home copied in, and brought home when the harness refreshed it.
+
+Nothing else of the host's home is read. What comes home was written inside a sandbox: it is read through the safe reader and
+taken only when it has exactly the shape of what went in, and when the host's own file has not changed meanwhile. A file of
+another shape stays where it is.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+from amem.errors import UnavailableError
+from amem.harnesses.base import Harness, Login
+from amem.sandbox.reader import Refused, read_file
+from amem.settings.credentials import Secret
+
+MAX_BYTES = 1 << 20
+SHORTEST_SECRET = 20
+"""Shorter strings of a login are names and dates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """A login that went in."""
+
+    login: Login
+    source: str
+    """The host's file, links followed."""
+    digest: str
+    data: bytes = field(repr=False)
+    secrets: tuple[Secret, ...] = ()
+    """Every text in it that may be a credential: what the account may present to its provider."""
+
+
+def read_login(harness: Harness, host_home: str) -> Carried | None:
+    """The harness's login on this machine, to be copied into the private home; None for a harness that carries none.
+
+    Raises UnavailableError that says how to log in on the host.
+    """
+    login = harness.login
+    if login is None:
+        return None
+    source = os.path.realpath(os.path.join(host_home, login.file))
+    try:
+        with open(source, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UnavailableError(
+            f"{harness.title} is not logged in on this machine: ~/{login.file}: {error.strerror}", hint=f"{login.command}; or --auth key"
+        ) from error
+    if len(data) > MAX_BYTES:
+        raise UnavailableError(f"~/{login.file} has more than {MAX_BYTES} bytes, which is no login", hint=login.command)
+    return Carried(login=login, source=source, digest=_digest(data), data=data, secrets=tuple(map(Secret, _secrets(data))))
+
+
+def carry_home(carried: Carried, home: str) -> str | None:
+    """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say."""
+    found = read_file(home, carried.login.file, MAX_BYTES)
+    name = f"~/{carried.login.file}"
+    if isinstance(found, Refused):
+        return f"the login {name} was not brought home: {found.why}" if found.why != "not there" else None
+    if found == carried.data:
+        return None
+    if _shape(found) != _shape(carried.data):
+        return f"the login {name} was changed inside into something of another shape; it was not brought home"
+    try:
+        with open(carried.source, "rb") as file:
+            now = file.read(MAX_BYTES + 1)
+        if _digest(now) != carried.digest:
+            return f"the login {name} was refreshed inside, but changed on the host too; the host's own was kept"
+        _replace(carried.source, found)
+    except OSError as error:
+        return f"the refreshed login {name} was not brought home: {error.strerror}"
+    return f"the login {name} was refreshed and brought home"
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Put the file in place whole, with the mode it had."""
+    mode = os.stat(path).st_mode & 0o777
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".amem-")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode & 0o600)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _secrets(data: bytes) -> list[str]:
+    """Every text of a login that is long enough to be a credential; of one that is no JSON, the whole."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return [data.decode("utf-8", "replace").strip()]
+    return [text for text in _strings(value) if len(text) >= SHORTEST_SECRET]
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in items for text in _strings(item)]
+
+
+def _shape(data: bytes) -> Any:
+    """The keys and kinds of a login's JSON; None for what is no JSON."""
+    try:
+        return _kinds(json.loads(data))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _kinds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _kinds(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_kinds(item) for item in value]
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
