@@ -52,7 +52,7 @@ def _join(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
 
 def note(text: str) -> None:
     """A line for the person, on stderr: progress, a warning, a hint."""
-    sys.stderr.write(f"amem: {visible(text)}\n")
+    sys.stderr.write(f"amem: {one_line(text)}\n")
     sys.stderr.flush()
 
 

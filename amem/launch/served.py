@@ -9,7 +9,7 @@ else could connect to.
 
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amem.errors import UnavailableError
 
@@ -125,6 +125,7 @@ class Served:
     def _run(self) -> None:
         import asyncio
 
+        _log_visibly()
         try:
             serve = self._make()
             asyncio.run(self._serve(serve))
@@ -152,3 +153,20 @@ class Served:
         with self._lock:
             self._accept = accept
         self._open.set()
+
+
+def _log_visibly() -> None:
+    """What is logged goes to a person's terminal and can hold what a harness sent: control characters show, and no line is forged."""
+    import logging
+
+    from amem.policy.reasons import visible
+
+    class Visible(logging.Formatter):
+        def formatMessage(self, record: logging.LogRecord) -> str:
+            return visible(super().formatMessage(record))
+
+        def formatException(self, ei: Any) -> str:
+            return "\n".join(map(visible, super().formatException(ei).split("\n")))
+
+    assert logging.lastResort is not None
+    logging.lastResort.setFormatter(Visible())

@@ -58,3 +58,31 @@ def test_json_of_what_somebody_wrote_is_inert(capsys: pytest.CaptureFixture[str]
     assert "日本" in captured.out
     assert json.loads(captured.out) == document
     assert json.loads(captured.err)["error"]["title"] == HOSTILE
+
+
+def test_a_name_that_a_session_chose_forges_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    output.note("outbox note a\namem: all is well\x1b[2K.md: not a regular file")
+    assert capsys.readouterr().err == "amem: outbox note a amem: all is well\\x1b[2K.md: not a regular file\n"
+
+
+LOGS = """
+import logging
+from amem.launch.served import Served
+
+def serve():
+    try:
+        raise ValueError("\\x9b6n\\u202e")
+    except ValueError:
+        logging.getLogger("mcp").exception("Invalid Host header: %s", "\\x1b]52;c;x\\x07\\namem: all is well")
+    raise SystemExit
+
+served = Served(serve)
+served.start()
+served._thread.join()
+"""
+
+
+def test_what_is_logged_of_a_request_is_inert() -> None:
+    done = subprocess.run([sys.executable, "-c", LOGS], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert "Invalid Host header: \\x1b]52;c;x\\x07\\namem: all is well\n" in done.stderr and "ValueError: \\x9b6n\\u202e" in done.stderr
+    assert [char for char in done.stderr if not char.isprintable() and char != "\n"] == []
