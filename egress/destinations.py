@@ -39,7 +39,7 @@ class Wire(NamedTuple):
     """The declared changes to a request (`shaping.CHANGES`), in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Destination:
     """One row."""
 

@@ -7,17 +7,17 @@ dialect, and where no row is, it is refused.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import ip_address
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple
 
 from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
-from amem.egress.flow import Kind, Target
 from amem.errors import ConfigError, UnavailableError
 from amem.model.call import Billing, Dialect
 from amem.model.label import Label
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import DestinationGrant, Grants
+
+if TYPE_CHECKING:
+    from amem.egress.flow import Target
 
 
 class Auth(StrEnum):
@@ -34,7 +34,7 @@ class Auth(StrEnum):
         return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Route:
     """Where the calls of one dialect go, and on what terms."""
 
@@ -128,8 +128,10 @@ def tunnels(destination: str, auth: Auth, grants: Grants) -> Mapping[str, Way]:
     return {host: Way(destination, grant.ceiling) for host in DESTINATIONS[destination].tunnel_hosts}
 
 
-def resolve(target: Target, routes: Mapping[Dialect, Route], headers: Mapping[str, str]) -> tuple[Dialect, Route] | None:
+def resolve(target: "Target", routes: Mapping[Dialect, Route], headers: Mapping[str, str]) -> tuple[Dialect, Route] | None:
     """The row for a request; None where the session has no destination for it."""
+    from amem.egress.flow import Kind  # a launch plans its routes before it needs to read a request
+
     if target.kind is Kind.MODELS and target.dialect is None:
         # Anthropic and OpenAI list models at one path; only Anthropic's clients send its version header.
         order = [Dialect.CHAT, Dialect.RESPONSES, Dialect.ANTHROPIC, Dialect.GEMINI]
@@ -172,6 +174,9 @@ def _route(row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inwa
 
 def _check_base(destination: str, base: str) -> bool:
     """Say whether a base is inward. Raises ConfigError for clear text to another machine."""
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit
+
     parts = urlsplit(base)
     host = (parts.hostname or "").rstrip(".").lower()
     if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:

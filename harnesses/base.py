@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from posixpath import dirname
+from typing import NamedTuple
 
 from amem.errors import UsageError
 from amem.model.call import Dialect
@@ -56,8 +57,7 @@ class AnswerKind(StrEnum):
     AGY = "agy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
+class Hook(NamedTuple):
     """One of the harness's own events, bound to a kind."""
 
     event: str
@@ -68,8 +68,7 @@ class Hook:
     """The tools it fires for; None where the event has no matcher."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class Login(NamedTuple):
     """A login that a subscription launch carries in, and brings home when the harness refreshed it."""
 
     file: str
@@ -80,15 +79,14 @@ class Login:
     """Whether the harness rewrites the file when it refreshes the login."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(NamedTuple):
     """The oldest version that does what a launch needs."""
 
     floor: tuple[int, ...]
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LaunchFacts:
     """All that an adapter may know of one launch."""
 
@@ -148,8 +146,7 @@ class LaunchFacts:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"amem:{self.session}"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(NamedTuple):
     """What the launcher runs. PATH, HOME, TERM and the locale are the sandbox's matter and not in `env`."""
 
     argv: tuple[str, ...]
@@ -160,7 +157,7 @@ class Launch:
     """How a headless run's stdout is read; TEXT passes it on as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Harness:
     """One harness as data. The functions are for what a table cannot say."""
 
@@ -207,8 +204,7 @@ class Harness:
     version: Version | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     """The AUTH and destination a launch runs on."""
 
     auth: Auth

@@ -32,7 +32,7 @@ SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 """What every sandbox shows anyway; nothing beneath needs a root of its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pin:
     """A program at the version amem is tested with."""
 
@@ -44,7 +44,7 @@ class Pin:
     """Whether the program is a script that Node runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Program:
     """A harness found on the host. Its paths are the same inside."""
 

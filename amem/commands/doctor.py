@@ -188,10 +188,8 @@ def _print_config(context: Context) -> int:
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    from dataclasses import fields
-
-    for item in fields(value):
-        yield f"{name}.{item.name}", getattr(value, item.name)
+    for key, held in value._asdict().items():
+        yield f"{name}.{key}", held
 
 
 def _where_root(context: Context) -> str:

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.errors import UnavailableError
-from amem.harnesses import answer
 from amem.harnesses.base import AnswerKind
-from amem.launch.login import carry_home
 from amem.launch.presence import STOP_SIGNAL, Presence
 from amem.model.label import Label
 
@@ -96,6 +94,8 @@ def attend(sitting: Sitting, running: "Running") -> None:
         _end_server(sitting)
     outcome.harness_exit = code
     if asked.prompt is not None:
+        from amem.harnesses import answer
+
         said = answer.read(ready.launch.answer, bytes(kept))
         outcome.answer = said.text
         if said.error:
@@ -109,8 +109,10 @@ def attend(sitting: Sitting, running: "Running") -> None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
         _end_server(sitting)
-    if ready.login is not None and (said_home := carry_home(ready.login, ready.home)):
-        outcome.notes.append(said_home)
+    if ready.login is not None:
+        from amem.launch.login import carry_home
+
+        outcome.notes += filter(None, [carry_home(ready.login, ready.home)])
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended
 

@@ -5,10 +5,8 @@ taken only when it has exactly the shape of what went in, and when the host's ow
 another shape stays where it is.
 """
 
-import hashlib
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +77,8 @@ def carry_home(carried: Carried, home: str) -> str | None:
 
 def _replace(path: str, data: bytes) -> None:
     """Put the file in place whole, with the mode it had."""
+    import tempfile
+
     mode = os.stat(path).st_mode & 0o777
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".amem-")
     try:
@@ -94,6 +94,8 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _digest(data: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 

@@ -17,7 +17,6 @@ from amem.harnesses.base import Auth, LaunchFacts
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
-from amem.launch.login import Carried, read_login
 from amem.launch.plan import PORT, Asked, Plan, import_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
@@ -26,6 +25,8 @@ from amem.sandbox import host, spec
 from amem.sandbox.plan import plan as sandbox_plan
 
 if TYPE_CHECKING:
+    from amem.harnesses.base import Harness
+    from amem.launch.login import Carried
     from amem.sandbox.child import Stage
     from amem.sandbox.plan import HostFacts
     from amem.settings.credentials import Credentials
@@ -61,7 +62,7 @@ class Prepared:
     home: str
     board: bool
     """The harness's own subagents become tasks."""
-    login: Carried | None = None
+    login: "Carried | None" = None
     """What the harness's login on this machine holds, on a subscription."""
 
 
@@ -83,7 +84,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
     )
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
-    login = read_login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
+    login = _login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
     home = str(settings.root.homes / session)
     inside = spec.SandboxSpec(
         argv=launch.argv,
@@ -101,6 +102,13 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         protect=tuple(name for name in spec.PROTECT if not (asked.git_config_writable and name.startswith(".git/config"))),
     )
     return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login)
+
+
+def _login(harness: "Harness", host_home: str) -> "Carried | None":
+    """The harness's login on this machine. Raises UnavailableError."""
+    from amem.launch.login import read_login
+
+    return read_login(harness, host_home)
 
 
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:

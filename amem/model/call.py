@@ -29,7 +29,7 @@ class Billing(StrEnum):
     PLAN = "plan"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Usage:
     """Tokens of one call. `input` excludes cache reads and writes; `output` includes reasoning."""
 

@@ -41,7 +41,7 @@ class Status(StrEnum):
     ERASED = "erased"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One entry. Absent values are None or empty; `extra` keeps front-matter keys amem does not know."""
 

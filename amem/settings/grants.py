@@ -1,10 +1,14 @@
-"""`grants.toml` as frozen values: the owner, domains and their grants, destinations, gates, spend and limits."""
+"""`grants.toml` as frozen values: the owner, domains and their grants, destinations, gates, spend and limits.
+
+Named tuples where nothing more is needed: every command reads this, and a frozen dataclass takes five times as long to define.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from amem.model import principal as principals
 from amem.model.ids import is_id
@@ -14,8 +18,7 @@ from amem.settings.toml import Table, read
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrincipalGrant:
+class PrincipalGrant(NamedTuple):
     """What a principal may do in a domain."""
 
     read: Label
@@ -25,7 +28,7 @@ class PrincipalGrant:
     server_tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DomainGrant:
     """One domain: its default classification and who may do what in it."""
 
@@ -37,18 +40,16 @@ class DomainGrant:
     """By pattern; the longest one that matches wins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationGrant:
+class DestinationGrant(NamedTuple):
     """A destination the owner allows: how high a label it may receive, and where it is when not at its usual base."""
 
     ceiling: Label
     base_url: str | None = None
-    concurrency: Mapping[str, int] = field(default_factory=dict)
-    require: Mapping[str, str] = field(default_factory=dict)
+    concurrency: Mapping[str, int] = MappingProxyType({})
+    require: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
+class Gates(NamedTuple):
     """Bounds that hold a write or a completion for a person."""
 
     max_supersedes_per_session: int = 20
@@ -56,16 +57,14 @@ class Gates:
     complete_requires: str = "handoff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spend:
+class Spend(NamedTuple):
     """Token limits of one destination; None is no limit."""
 
     session_tokens: int | None = None
     day_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitSettings:
+class LimitSettings(NamedTuple):
     """`[limits]`: what a session may use of the machine."""
 
     processes: int = 512
@@ -77,7 +76,7 @@ class LimitSettings:
     """0 is no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Grants:
     """The whole of `grants.toml`."""
 
