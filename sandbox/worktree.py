@@ -5,6 +5,7 @@ it is a small regular one, and no program is ever run in the tree. What the plan
 must be able to write it, is hashed before and after a session instead: `watch` and `changed`.
 """
 
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from amem.sandbox.plan import Tree
 from amem.sandbox.spec import CONFIG_NAMES, is_below
 
 _MOST_BYTES = 1 << 16
-_MOST_MODULES = 256
+_MOST_FOLDERS = 4096
+"""Folders below `.git/modules` that are looked into; a launch is refused where there are more, since what is not seen is not protected."""
 
 WATCHED = (
     *CONFIG_NAMES,
@@ -38,17 +40,16 @@ _WATCH_BYTES = 64 << 20
 def look(workdir: str) -> Tree:
     """What the tree is to git, and which of its names need care.
 
-    Raises SandboxError("worktree", …) where `.git` is a symbolic link: what it leads to could be swapped during the session.
+    Raises SandboxError("worktree", …) where `.git` or its `modules` is a symbolic link, since what it leads to could be swapped during the
+    session, and where there are too many modules to protect them all.
     """
     path = os.path.join(workdir, ".git")
     try:
         kind = os.lstat(path).st_mode
     except FileNotFoundError:
-        return Tree("bare", names=("hooks", "config", "info/attributes")) if _is_git_dir(workdir) else Tree()
+        return Tree("bare", pins=_BARE, names=("hooks", "config", "info/attributes")) if _is_bare(workdir) else Tree()
     if stat.S_ISLNK(kind):
-        raise SandboxError(
-            "worktree", f"{path} is a symbolic link, so what it protects could be swapped", hint="make it a real folder or a .git file"
-        )
+        raise _linked(path, "make it a real folder or a .git file")
     if stat.S_ISDIR(kind):
         return Tree("plain", names=(*_modules(path, ".git"), *_hooks_path(path)))
     return _from_file(workdir, path)
@@ -144,23 +145,47 @@ def _is_git_dir(path: str) -> bool:
     return os.path.isfile(os.path.join(path, "HEAD")) and all(os.path.isdir(os.path.join(path, name)) for name in ("objects", "refs"))
 
 
+_BARE = ("objects", "refs")
+_MODULE_DATA = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
+"""Folders of a git directory that hold no other one, and too many folders to look into."""
+
+
+def _is_bare(path: str) -> bool:
+    """By what a session cannot take away, as the folders are pinned and `config` is held: a missing HEAD can come back later."""
+    return os.path.lexists(os.path.join(path, "config")) and all(os.path.isdir(os.path.join(path, name)) for name in _BARE)
+
+
+def _linked(path: str, hint: str) -> SandboxError:
+    return SandboxError("worktree", f"{path} is a symbolic link, so what it protects could be swapped", hint=hint)
+
+
 def _modules(gitdir: str, name: str) -> Iterator[str]:
-    """The protected names of the git directories of submodules, which nest."""
-    folders, found = [os.path.join(gitdir, "modules")], 0
-    while folders and found < _MOST_MODULES:
+    """The protected names of the git directories of submodules, which nest.
+
+    One is known by what is protected in it: a session could take the HEAD away and bring it back when nothing is protected any more.
+    What lies below one is looked into all the same: a session could make the folder above a module look like one.
+    Raises SandboxError for a link, and for more folders than are looked into.
+    """
+    modules = os.path.join(gitdir, "modules")
+    if os.path.islink(modules):
+        raise _linked(modules, "make it a real folder")
+    folders, seen = [modules], 0
+    while folders:
         folder = folders.pop()
         try:
-            entries = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+            with os.scandir(folder) as found:
+                entries = [entry for entry in itertools.islice(found, _MOST_FOLDERS) if entry.is_dir(follow_symlinks=False)]
         except OSError:
             continue
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if _is_git_dir(entry.path):
-                found += 1
-                at = os.path.join(name, os.path.relpath(entry.path, gitdir)).lstrip("/")
-                yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
-                folders.append(os.path.join(entry.path, "modules"))
-            else:
-                folders.append(entry.path)
+        seen += len(entries)
+        if seen >= _MOST_FOLDERS:
+            raise SandboxError("worktree", f"{modules} holds too many folders to protect them all", hint=f"look what is in {modules}")
+        is_module = folder != modules and any(os.path.lexists(os.path.join(folder, own)) for own in ("config", "hooks"))
+        if is_module:
+            at = os.path.join(name, os.path.relpath(folder, gitdir)).lstrip("/")
+            yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
+        within = [entry.path for entry in entries if not (is_module and entry.name in _MODULE_DATA)]
+        folders += sorted(within, reverse=True)
 
 
 def _hooks_path(gitdir: str) -> tuple[str, ...]:

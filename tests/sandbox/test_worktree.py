@@ -47,7 +47,7 @@ def test_hooks_path_in_the_tree_is_protected_and_one_outside_is_not(repo: Path) 
 
 def test_bare_repository(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "b.git")
-    assert look(str(tmp_path / "b.git")) == Tree("bare", names=("hooks", "config", "info/attributes"))
+    assert look(str(tmp_path / "b.git")) == Tree("bare", pins=("objects", "refs"), names=("hooks", "config", "info/attributes"))
 
 
 def test_linked_tree(repo: Path, tmp_path: Path) -> None:
