@@ -48,6 +48,7 @@ def command(context: Context, /, **options: Any) -> int:
         if isinstance(found, int):
             return found
         context.stage = found
+        return _one(context, options, loop.PATIENCE_S)
     return _one(context, options)
 
 
@@ -55,7 +56,7 @@ def command(context: Context, /, **options: Any) -> int:
 command.params[:0] = [flag for flag in launch.command.params if flag.name not in NOT_OF_WORK]
 
 
-def _one(context: Context, options: dict[str, Any]) -> int:
+def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> int:
     from amem.launch import run, work
     from amem.sandbox.child import fork_stage
 
@@ -64,7 +65,7 @@ def _one(context: Context, options: dict[str, Any]) -> int:
     if options["dry_run"]:
         return launch.show(run.prepare(replace(asked, prompt=work.BEFORE_THE_CLAIM), settings), context)
     stage = context.stage or fork_stage()
-    wanted = work.Wanted(task=options["task"], capabilities=options["capabilities"])
+    wanted = work.Wanted(task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"])
     quiet = context.flags.json
     worked = work.work(asked, wanted, settings, stage, launch.to_stderr if quiet else launch.pass_on, note)
     for sentence in (*worked.notes, *(worked.session.notes if worked.session else ())):

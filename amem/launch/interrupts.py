@@ -1,29 +1,42 @@
-"""Ctrl-C while a worker works: the first means "after this task", the second "now".
+"""Ctrl-C while a worker works: the first means "after this task", the second "now"; SIGTERM and SIGHUP mean "now" at once.
 
-SIGINT is blocked and taken by a thread of its own, so that it never reaches the harness by way of the launcher's main thread and never
-breaks off a claim or a release half way.
+These signals are blocked and taken by a thread of its own, so that they never reach the harness by way of the launcher's main thread and
+never break off a claim or a release half way.
 """
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from amem.sandbox.run import Running
 
+SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 GRACE_S = 5.0
 """Between SIGTERM to the harness and the end of everything inside."""
 AFTER_THIS = "this task is worked to its end; Ctrl-C again ends it now and gives it back"
 NOW = "ending it now"
 
 
+@contextmanager
+def held_back() -> Iterator[None]:
+    """These signals wait while this lasts: nothing is left half made. `Interrupts` within takes them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Interrupts:
-    """A context in which Ctrl-C is counted."""
+    """A context in which these signals are taken; within `held_back`."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        self.count = 0
+        self.asked = threading.Event()
+        """Set once somebody wants no more tasks to be taken."""
         self.struck = False
         """Whether the session was ended from here."""
         self._note = note
@@ -34,7 +47,6 @@ class Interrupts:
         self._thread = threading.Thread(target=self._wait, name="interrupts", daemon=True)
 
     def __enter__(self) -> Self:
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._thread.start()
         return self
 
@@ -45,7 +57,6 @@ class Interrupts:
         self._thread.join()
         if self._timer is not None:
             self._timer.cancel()
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     def attend(self, running: "Running") -> None:
         """The session that is to end; at once where that was asked for already."""
@@ -70,12 +81,12 @@ class Interrupts:
 
     def _wait(self) -> None:
         while True:
-            signal.sigwait({signal.SIGINT})
+            number = signal.sigwait(SIGNALS)
             if self._ended:
                 return
-            self.count += 1
-            if self.count == 1:
-                self._note(AFTER_THIS)
-            elif not self.struck:
-                self._note(NOW)
+            first = number == signal.SIGINT and not self.asked.is_set()
+            if not self.struck:
+                self._note(AFTER_THIS if first else NOW)
+            self.asked.set()
+            if not first:
                 self.strike()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage
 
+PATIENCE_S = 600.0
+"""A worker that finds nothing asks on for so long before it makes room for one with the settings of that day: starting costs seconds."""
 DONE, FAILED, NOTHING, BACK_IN_THE_POOL, INTERRUPTED = 0, 1, 3, 4, 130
 HOPELESS = frozenset({2, 125, 126, 127})
 """Exit codes that another try does not change: the command line or the machine is wrong."""
@@ -91,8 +93,7 @@ def _wait_for(pid: int) -> tuple[int, bool]:
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
-            code = os.waitstatus_to_exitcode(status)
-            return (code if code >= 0 else FAILED), interrupts > 0
+            return _code(status, struck=interrupts > 1), interrupts > 0
         number = signal.sigwaitinfo(_SIGNALS).si_signo
         if number == signal.SIGINT:
             interrupts += 1
@@ -100,6 +101,14 @@ def _wait_for(pid: int) -> tuple[int, bool]:
             interrupts = 2
         if interrupts >= 2 and number != signal.SIGCHLD:
             os.kill(pid, signal.SIGTERM)
+
+
+def _code(status: int, *, struck: bool) -> int:
+    """A worker's exit code. One that was told to end before it could take a task has done nothing, and failed at nothing."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code
+    return NOTHING if struck and code == -signal.SIGTERM else FAILED
 
 
 def _asked_meanwhile(wait_s: float) -> bool:

@@ -5,7 +5,9 @@ same tools as a harness, over a connection of its own. The claim comes before th
 session's server starts first, and the sandbox's listener joins it. Whatever goes wrong after a claim gives the task back.
 """
 
+import random
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,7 @@ from amem.errors import AmemError, UnavailableError
 from amem.launch import leftover, prompt, run
 from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting
 from amem.launch.composition import Composition
-from amem.launch.interrupts import Interrupts
+from amem.launch.interrupts import Interrupts, held_back
 from amem.launch.lease import Beat, Keeper, since_boot
 from amem.launch.plan import Asked
 from amem.launch.presence import Presence
@@ -46,6 +48,10 @@ class Wanted:
     capabilities: tuple[str, ...] = ()
     """As one who holds only these; empty is all that the grant gives."""
     lease_s: int = LEASE_S
+    patience_s: float = 0.0
+    """How long to ask again while there is none; 0 is once."""
+    idle_s: float = 30.0
+    """Between two questions."""
 
 
 @dataclass(kw_only=True)
@@ -136,22 +142,18 @@ def work(
     checked = run.prepare(replace(asked, prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
     composition = Composition(checked, settings, client=True)
     served = Served(composition.serve)
-    presence = Presence(settings.root, checked.id)
     worked = Worked()
-    try:
+    with held_back():
         facts = run.survey(checked, settings)
-    except BaseException:
-        presence.end()
-        raise
-    with Interrupts(note) as interrupts:
+        presence = Presence(settings.root, checked.id)
         try:
-            served.start()
-            desk = Desk(served)
-            sent_at = since_boot()
-            row = _claim(desk, wanted, worked) if not interrupts.count else None
-            if row is not None:
-                shift = _Shift(desk, worked, row, interrupts, note)
-                shift.run(asked, checked, settings, facts, stage, composition, served, presence, on_output, wanted.lease_s, sent_at)
+            with Interrupts(note) as interrupts:
+                served.start()
+                desk = Desk(served)
+                claim = _claim(desk, wanted, worked, interrupts)
+                if claim is not None:
+                    shift = _Shift(desk, worked, claim, interrupts, note)
+                    shift.run(asked, checked, settings, facts, stage, composition, served, presence, on_output)
         finally:
             served.stop()
             presence.end()
@@ -160,33 +162,46 @@ def work(
     return worked
 
 
-def _claim(desk: Desk, wanted: Wanted, worked: Worked) -> dict[str, Any] | None:
-    """The claimed task; None with a note where there is none to take."""
-    answer = desk.call("task_claim", id=wanted.task, capabilities=list(wanted.capabilities) or None, lease_s=wanted.lease_s)
-    if answer.refused:
-        worked.notes.append(answer.data["reason"])
-        return None
-    if answer.data.get("none"):
-        worked.notes.append("no task can be claimed now")
-        return None
-    worked.task, worked.outcome = answer.data, "released"
-    return answer.data
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """A claimed task, and what its lease runs from."""
+
+    row: dict[str, Any]
+    lease_s: int
+    sent_at: float
+
+
+def _claim(desk: Desk, wanted: Wanted, worked: Worked, interrupts: Interrupts) -> _Claim | None:
+    """The claimed task; None with a note where there is none to take, or nobody wants it taken any more."""
+    until = time.monotonic() + wanted.patience_s
+    while not interrupts.asked.is_set():
+        sent_at = since_boot()
+        answer = desk.call("task_claim", id=wanted.task, capabilities=list(wanted.capabilities) or None, lease_s=wanted.lease_s)
+        if not answer.refused and not answer.data.get("none"):
+            worked.task, worked.outcome = answer.data, "released"
+            return _Claim(row=answer.data, lease_s=wanted.lease_s, sent_at=sent_at)
+        if time.monotonic() >= until:
+            worked.notes.append(answer.data["reason"] if answer.refused else "no task can be claimed now")
+            return None
+        interrupts.asked.wait(wanted.idle_s * random.uniform(0.9, 1.1))  # workers shall not all come at once
+    return None
 
 
 class _Shift:
     """One claimed task, from the claim to its end."""
 
-    def __init__(self, desk: Desk, worked: Worked, row: dict[str, Any], interrupts: Interrupts, note: Callable[[str], None]) -> None:
+    def __init__(self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None]) -> None:
         self._desk = desk
         self._worked = worked
-        self._row = row
+        self._row = claim.row
+        self._claim = claim
         self._interrupts = interrupts
         self._note = note
         self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
         self, asked: Asked, checked: run.Prepared, settings: run.Settings, facts: "HostFacts", stage: "Stage", composition: Composition,
-        served: Served, presence: Presence, on_output: Callable[[int, bytes], None], lease_s: float, sent_at: float,
+        served: Served, presence: Presence, on_output: Callable[[int, bytes], None],
     ) -> None:  # fmt: skip
         """Run the harness on the task. Raises AmemError when it could not start; the task is given back then."""
 
@@ -195,7 +210,7 @@ class _Shift:
                 self._errors.add(data)
             on_output(stream, data)
 
-        self._keeper = Keeper(self._desk.beat, lease_s, sent_at, lambda why: self._interrupts.strike())
+        self._keeper = Keeper(self._desk.beat, self._claim.lease_s, self._claim.sent_at, lambda why: self._interrupts.strike())
         self._keeper.start()
         try:
             self._note(f"{self._row['id']}: {self._row['title']}")

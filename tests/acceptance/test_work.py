@@ -299,3 +299,33 @@ def test_one_interrupt_ends_a_loop_after_the_current_task(desk: Place) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert (task(desk, one)["status"], task(desk, other)["status"]) == ("completed", "admitted")
+
+
+def test_a_loop_takes_what_is_filed_while_it_waits_and_ends_when_asked(desk: Place) -> None:
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), "--loop", "--idle", "0.2s", "--json", *agent(desk, COMPLETE)),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for title in ("First", "Second"):
+        id = filed(desk, title)
+        assert json.loads(process.stdout.readline())["task"]["id"] == id
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert list((desk.root / "state" / "running").iterdir()) == []
+    assert len(list((desk.root / "state" / "homes").iterdir())) == 2, "an idle worker leaves no home"
+
+
+def test_a_worker_that_is_told_to_end_gives_its_task_back(desk: Place) -> None:
+    id = filed(desk)
+    words = agent(desk, "print('up', flush=True)\nimport time; time.sleep(600)")
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), *words),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4, err
+    assert task(desk, id)["status"] == "admitted"
