@@ -37,9 +37,9 @@ def command(context: Context, /, **options: Any) -> int:
 
     Exits with 0 when the task stands completed, 4 when it is back in the pool with a handoff, 3 when none can be claimed.
     """
-    if options["loop"]:
-        if options["task"] or options["session_id"] or options["dry_run"]:
-            raise UsageError("--loop takes whatever comes: it goes with no --task, --session-id or --dry-run", hint="amem work --help")
+    if options["loop"] and not options["dry_run"]:
+        if options["task"] or options["session_id"]:
+            raise UsageError("--loop takes whatever comes: it goes with no --task and no --session-id", hint="amem work --help")
         from amem.launch import loop
 
         if context.stage is not None:

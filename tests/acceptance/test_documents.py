@@ -48,7 +48,7 @@ def test_every_command_of_a_document_runs(document: Path, place: Place, provider
         assert words[0] == "amem", f"{document.name}: {command}: not a command this test knows how to run"
         if words[1] == "init":
             words[1:1] = ["--root", str(tmp_path / "another")]
-        elif words[1] == "launch":
+        elif words[1] in ("launch", "work"):
             at = words.index("--") if "--" in words else len(words)
             words[at:at] = ["--dry-run", "--workdir", str(place.tree)]
         elif words[1] == "serve":
