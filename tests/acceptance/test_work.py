@@ -329,3 +329,40 @@ def test_a_worker_that_is_told_to_end_gives_its_task_back(desk: Place) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
     assert task(desk, id)["status"] == "admitted"
+
+
+def test_a_loop_that_is_killed_takes_its_worker_with_it_and_the_task_goes_back(desk: Place) -> None:
+    id = filed(desk)
+    words = agent(desk, "print('up', flush=True)\nimport time; time.sleep(600)")
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), "--loop", *words),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    process.kill()
+    process.communicate(timeout=60)  # the worker holds the other end until it has ended
+    assert task(desk, id)["status"] == "admitted"
+
+
+def test_a_plain_launch_that_claimed_by_itself_leaves_nothing_held(desk: Place) -> None:
+    id = filed(desk)
+    done = desk.launch("--no-handoff", *agent(desk, "print(memory.call('task_claim')['id'])"))
+    assert done.code == 0 and id in done.out, done.err
+    found = task(desk, id)
+    assert (found["status"], found["reason"]) == ("admitted", "the session that held it ended")
+
+
+def test_what_a_launched_session_spawns_is_proposed(desk: Place) -> None:
+    """The hook program asks the guard, as a harness's own hook would."""
+    ask = (
+        "import subprocess\nevent = {'tool_name': 'Agent', 'cwd': '/', 'tool_input': {'prompt': 'Count left.', 'description': 'Left'}}\n"
+        "program = ['/opt/memory/memory', 'hook', 'pre-tool', 'claude']\n"
+        "hook = subprocess.run(program, input=json.dumps(event).encode(), capture_output=True)\n"
+        "print(hook.returncode, hook.stdout.decode())"
+    )
+    done = desk.launch("--no-handoff", "--subagents", "board", *agent(desk, ask))
+    assert done.code == 0, done.err
+    listed = desk.amem("task", "list", "--json").json["tasks"]
+    assert [(one["title"], one["status"]) for one in listed] == [("Left", "proposed")]
+    assert listed[0]["id"] in done.out and "deny" in done.out
+    assert "deny" not in desk.launch("--no-handoff", *agent(desk, ask)).out, "left to the harness unless asked for"
