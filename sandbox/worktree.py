@@ -23,6 +23,8 @@ WATCHED = (
     *CONFIG_NAMES,
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
     ".git/info/attributes",
     ".gitmodules",
     ".gitattributes",
@@ -33,6 +35,7 @@ WATCHED = (
     "QWEN.md",
 )
 """Names by which something on the host may run or obey what a session left."""
+_COMMON_WATCHED = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
 _WATCH_FILES = 4096
 _WATCH_BYTES = 64 << 20
 
@@ -41,17 +44,21 @@ def look(workdir: str) -> Tree:
     """What the tree is to git, and which of its names need care.
 
     Raises SandboxError("worktree", …) where `.git` or its `modules` is a symbolic link, since what it leads to could be swapped during the
-    session, and where there are too many modules to protect them all.
+    session, where there are too many modules to protect them all, and where a `commondir` file would void what is protected.
     """
     path = os.path.join(workdir, ".git")
     try:
         kind = os.lstat(path).st_mode
     except FileNotFoundError:
-        return Tree("bare", pins=_BARE, names=("hooks", "config", "info/attributes")) if _is_bare(workdir) else Tree()
+        if not _is_bare(workdir):
+            return Tree()
+        _check_whole(workdir)
+        return Tree("bare", pins=_BARE, names=("hooks", "config", "info/attributes", *_worktrees(workdir, "")))
     if stat.S_ISLNK(kind):
         raise _linked(path, "make it a real folder or a .git file")
     if stat.S_ISDIR(kind):
-        return Tree("plain", names=(*_modules(path, ".git"), *_hooks_path(path)))
+        _check_whole(path)
+        return Tree("plain", names=(*_modules(path, ".git"), *_worktrees(path, ".git"), *_hooks_path(path)))
     return _from_file(workdir, path)
 
 
@@ -89,6 +96,24 @@ def watch(workdir: str) -> dict[str, str]:
     return digests
 
 
+def marks(workdir: str, tree: Tree) -> dict[str, str]:
+    """The watched names as `watch` has them, and those of a git directory outside, by inode and change time: nothing is read.
+
+    A change time cannot be set back, so no change goes unseen. Bounded: no more than 4096 files of a name are looked at.
+    """
+    places = [(workdir, "", WATCHED)] + ([(tree.common, tree.common + "/", _COMMON_WATCHED)] if tree.common else [])
+    found = {}
+    for folder, shown, names in places:
+        for name in names:
+            for each in itertools.islice(_below(folder, name), _WATCH_FILES):
+                try:
+                    about = os.lstat(os.path.join(folder, each))
+                except FileNotFoundError:  # an editor on the host, at this moment
+                    continue
+                found[shown + each] = f"{about.st_mode:o}:{about.st_ino}:{about.st_size}:{about.st_ctime_ns}"
+    return found
+
+
 def changed(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]:
     """The names that differ, sorted."""
     words = {
@@ -112,13 +137,15 @@ def _from_file(workdir: str, path: str) -> Tree:
     root = os.path.realpath(workdir)
     if is_below(gitdir, root):
         name = os.path.relpath(gitdir, root)
+        _check_whole(gitdir)
         return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(gitdir, name)))
     common = _common_of_linked(gitdir, path)
     if common is not None:
-        extra = tuple(_modules(common, ""))
-        own = (os.path.relpath(os.path.join(gitdir, "config.worktree"), common),)
-        return Tree("linked", common=common, common_names=("hooks", "config", "info/attributes", *own, *extra))
+        _check_whole(common)
+        extra = (*_worktrees(common, ""), *_modules(common, ""))
+        return Tree("linked", common=common, common_names=("hooks", "config", "info/attributes", *extra))
     if _is_submodule(gitdir, root):
+        _check_whole(gitdir)
         return Tree("submodule", common=gitdir, common_names=("hooks", "config", "info/attributes", *_modules(gitdir, "")))
     return Tree("file", warning=f"{path} names {gitdir}, which does not point back; it is not shown inside, so git does not work there")
 
@@ -159,6 +186,26 @@ def _linked(path: str, hint: str) -> SandboxError:
     return SandboxError("worktree", f"{path} is a symbolic link, so what it protects could be swapped", hint=hint)
 
 
+def _check_whole(gitdir: str) -> None:
+    """Refuse a git directory that sends git elsewhere for its configuration: what is protected here would be void (shown)."""
+    path = os.path.join(gitdir, "commondir")
+    if os.path.lexists(path):
+        why = f"{path} would have git obey another configuration; only a linked work tree's own folder has such a file"
+        raise SandboxError("worktree", why, hint=f"look at what {path} names, then remove it")
+
+
+def _worktrees(gitdir: str, name: str) -> tuple[str, ...]:
+    """What names the configuration of the linked work trees, this one's or another's on the host."""
+    try:
+        with os.scandir(os.path.join(gitdir, "worktrees")) as found:
+            folders = sorted(entry.name for entry in itertools.islice(found, _MOST_FOLDERS))
+    except OSError:
+        return ()
+    if len(folders) == _MOST_FOLDERS:
+        raise SandboxError("worktree", f"{gitdir}/worktrees holds too many folders to protect them all", hint="git worktree prune")
+    return tuple(os.path.join(name, "worktrees", folder, own) for folder in folders for own in ("config.worktree", "commondir"))
+
+
 def _modules(gitdir: str, name: str) -> Iterator[str]:
     """The protected names of the git directories of submodules, which nest.
 
@@ -182,6 +229,7 @@ def _modules(gitdir: str, name: str) -> Iterator[str]:
             raise SandboxError("worktree", f"{modules} holds too many folders to protect them all", hint=f"look what is in {modules}")
         is_module = folder != modules and any(os.path.lexists(os.path.join(folder, own)) for own in ("config", "hooks"))
         if is_module:
+            _check_whole(folder)
             at = os.path.join(name, os.path.relpath(folder, gitdir)).lstrip("/")
             yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
         within = [entry.path for entry in entries if not (is_module and entry.name in _MODULE_DATA)]

@@ -21,7 +21,7 @@ from amem.launch.plan import PORT, Asked, Plan, import_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.model import clock, ids
-from amem.sandbox import host, spec
+from amem.sandbox import host, spec, worktree
 from amem.sandbox.plan import plan as sandbox_plan
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from amem.settings.root import Root
 
 
+_NAMED = 8
 OWN_TREE = (
     "amem is imported from this work tree: its own folders are read-only inside, but a module that a session adds beside them "
     "(sitecustomize.py, say) can run when amem next starts; look at `git status` first"
@@ -169,12 +170,15 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         sandbox = _confined(ready, settings)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
-            running = stage.start(sandbox, sandbox_plan(sandbox, facts or host.facts(sandbox)))
+            facts = facts or host.facts(sandbox)
+            before = worktree.marks(sandbox.workdir, facts.tree)
+            running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             for warning in running.warnings:
                 note(warning)
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
             attend(sitting, running)
+            outcome.notes += _obeyed(sandbox.workdir, worktree.changed(before, worktree.marks(sandbox.workdir, facts.tree)))
         except AmemError as error:
             kept = not isinstance(error, SandboxError)
             outcome.exit, outcome.reason = error.exit_code, error.message
@@ -184,6 +188,17 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if not kept:
             remove_home(ready)
+
+
+def _obeyed(workdir: str, changes: tuple[worktree.Change, ...]) -> list[str]:
+    """What a session left that git, an editor or a shell of the host would obey, as a sentence for the person; none for nothing."""
+    if not changes:
+        return []
+    named = ", ".join(f"{change.name} {change.how}" for change in changes[:_NAMED])
+    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    return [
+        f"{workdir}: {named}{more}: programs outside the sandbox obey these; look at them before you use git, an editor or a shell there"
+    ]
 
 
 def _confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:

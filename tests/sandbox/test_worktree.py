@@ -54,7 +54,7 @@ def test_linked_tree(repo: Path, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
     found = look(str(tmp_path / "linked"))
     assert (found.kind, found.common) == ("linked", str(repo / ".git"))
-    assert found.common_names == ("hooks", "config", "info/attributes", "worktrees/linked/config.worktree")
+    assert found.common_names == ("hooks", "config", "info/attributes", "worktrees/linked/config.worktree", "worktrees/linked/commondir")
 
 
 def test_submodule_and_its_parent(repo: Path, tmp_path: Path) -> None:

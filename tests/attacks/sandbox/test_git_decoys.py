@@ -8,6 +8,7 @@ import pytest
 
 from amem.errors import SandboxError
 from amem.sandbox import worktree
+from amem.sandbox.plan import Tree
 from amem.sandbox.worktree import look
 
 OWN = ("hooks", "config", "info/attributes")
@@ -83,3 +84,48 @@ def test_a_bare_repository_without_a_head_stays_one(tmp_path: Path) -> None:
     found = look(str(tmp_path))
     assert (found.kind, found.names) == ("bare", OWN)
     assert set(found.pins) >= {"objects", "refs"}, "what it is known by cannot be taken away"
+
+
+@pytest.mark.parametrize("where", [".git", ".git/modules/deep/real"])
+def test_a_redirection_to_another_configuration_is_refused(repo: Path, where: str) -> None:
+    (repo / where / "commondir").write_text("../evil\n")
+    with pytest.raises(SandboxError, match="another configuration"):
+        look(str(repo))
+
+
+def test_a_redirection_in_a_common_directory_is_refused(repo: Path, tmp_path: Path) -> None:
+    own = repo / ".git/worktrees/linked"
+    own.mkdir(parents=True)
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / ".git").write_text(f"gitdir: {own}\n")
+    (own / "gitdir").write_text(f"{linked}/.git\n")
+    (own / "commondir").write_text("../..\n")
+    assert {"worktrees/linked/commondir", "worktrees/linked/config.worktree"} <= set(look(str(linked)).common_names)
+    assert {".git/worktrees/linked/commondir", ".git/worktrees/linked/config.worktree"} <= set(look(str(repo)).names)
+    (repo / ".git/commondir").write_text("../evil\n")
+    with pytest.raises(SandboxError, match="another configuration"):
+        look(str(linked))
+
+
+def test_what_a_session_leaves_for_the_hosts_git_is_told(repo: Path) -> None:
+    tree = look(str(repo))
+    before = worktree.marks(str(repo), tree)
+    (repo / ".git/commondir").write_text("../evil\n")
+    (repo / ".git/hooks/post-checkout").write_text("#!/bin/sh\n")
+    (repo / ".git/config").chmod(0o600)
+    assert [tuple(change) for change in worktree.changed(before, worktree.marks(str(repo), tree))] == [
+        (".git/commondir", "appeared"),
+        (".git/config", "changed"),
+        (".git/hooks/post-checkout", "appeared"),
+    ]
+
+
+def test_what_a_session_leaves_in_a_common_directory_is_told(repo: Path, tmp_path: Path) -> None:
+    tree = Tree("linked", common=str(repo / ".git"))
+    (tmp_path / "linked").mkdir()
+    before = worktree.marks(str(tmp_path / "linked"), tree)
+    (repo / ".git/commondir").write_text("../evil\n")
+    assert [tuple(change) for change in worktree.changed(before, worktree.marks(str(tmp_path / "linked"), tree))] == [
+        (f"{repo}/.git/commondir", "appeared")
+    ]

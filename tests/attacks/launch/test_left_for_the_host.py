@@ -1,0 +1,25 @@
+"""What a session leaves for programs of the host to obey does not go unsaid, and does not void the next session's protection."""
+
+import subprocess
+from pathlib import Path
+
+from amem.testing.provider import Running
+from tests.acceptance.conftest import Place, confinement, place, provider
+
+__all__ = ["confinement", "place", "provider"]
+
+LEAVE = "mkdir evil; echo ../evil > .git/commondir; echo x > .envrc; echo done"
+
+
+def test_a_redirection_of_git_is_told_and_then_refused(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    subprocess.run(["git", "init", "-q", str(place.tree)], check=True, env={"PATH": "/usr/bin:/bin", "HOME": str(place.base)})
+    quiet = place.launch("--", "sh", "-c", "echo x > file; echo done")
+    assert (quiet.code, quiet.out) == (0, "done\n"), quiet.err
+    assert "obey" not in quiet.err
+    left = place.launch("--", "sh", "-c", LEAVE)
+    assert (left.code, left.out) == (0, "done\n"), left.err
+    assert ".envrc appeared, .git/commondir appeared: programs outside the sandbox obey these" in left.err
+    again = place.launch("--", "sh", "-c", "echo done")
+    assert (again.code, again.out) == (125, "")
+    assert f"{Path(place.tree, '.git/commondir')} would have git obey another configuration" in again.err
