@@ -15,9 +15,11 @@ from amem.ledger.store import FannedOut, Filter, Holding, Spawn
 from amem.ledger.task import OPEN, Status, Task, known, not_found
 from amem.logs.schema import MemoryRead
 from amem.memory import fence, handoff, outcomes, read
+from amem.memory.held import QUARANTINE
 from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
 from amem.model.entry import tokens
+from amem.model.ids import domain_of
 from amem.model.label import Label, highest
 from amem.policy.scan import scan
 from amem.server.replies import Reply, held, refusal, refused
@@ -88,7 +90,7 @@ def _list(memory: Memory, session: Session, given: Arguments) -> Reply:
 
 def _show(memory: Memory, session: Session, given: Arguments) -> Reply:
     task = _visible(memory, session, given["id"])
-    body = memory.ledger.text(task.domain, task.body) or ""
+    body = "" if _withheld(session, task) else memory.ledger.text(task.domain, task.body) or ""
     _served(memory, session, "task_show", (task,), task.title + body)
     return Reply(data={**views.shown(task), "handoffs": list(task.handoffs)}, text=fence.fenced(body, fence.mark()) if body else None)
 
@@ -214,12 +216,15 @@ def _done(answer: Any, hint: str | None = None) -> Any:
 
 def _visible(memory: Memory, session: Session, id: str) -> Task:
     """A task the session may read. Raises NotFoundError in the same words for one of another domain, over its label, or not there."""
-    if not known(id).startswith(f"task-{session.domain.removeprefix('dom-')}-"):
-        raise not_found(id)
-    found = memory.ledger.tasks([id]).get(id)
-    if found is None or found.domain != session.domain or _label(memory, found).exceeds(_readable(memory, session)):
+    found = memory.ledger.tasks([id]).get(id) if domain_of(known(id)) == session.domain else None
+    if found is None or _label(memory, found).exceeds(_readable(memory, session)):
         raise not_found(id)
     return found
+
+
+def _withheld(session: Session, task: Task) -> bool:
+    """Say whether a task's body quotes what is in the quarantine, of which no session is served a word."""
+    return (task.origin or "").startswith(QUARANTINE) and not session.is_owner
 
 
 def _readable(memory: Memory, session: Session) -> Label:
@@ -269,11 +274,12 @@ def _holding(memory: Memory, session: Session, given: Arguments) -> Holding:
     mine, id, number = session.holding, given.get("id"), given.get("fence")
     if mine is not None and id in (None, mine.task):
         return mine if number is None else mine._replace(fence=number)
-    if id is None or number is None:
-        what = f"this session does not hold {known(id)}" if id is not None else "this session holds no task"
-        raise _No(refusal("conflict", what, "task_claim"))
-    # What the ledger would refuse a claim with tells of the task: it is asked only about one that may be seen.
-    return Holding(_visible(memory, session, id).id, number, session.id)
+    if id is None:
+        raise _No(refusal("conflict", "this session holds no task", "task_claim"))
+    task = _visible(memory, session, id)
+    if number is None:
+        raise _No(refusal("conflict", f"this session does not hold {task.id}", "task_claim"))
+    return Holding(task.id, number, session.id)
 
 
 def _let_go(session: Session, holding: Holding) -> None:
