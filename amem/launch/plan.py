@@ -1,8 +1,10 @@
 """What was asked, checked against the root's settings: every refusal of a launch stands here, before anything starts."""
 
 import os
+import pwd
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants, LimitSettings
 from amem.settings.root import Root
 
+SOCKET_PLACES = ("/tmp", "/var/tmp", "/run", "/dev/shm")
+"""Where programs keep sockets: a session that sees one speaks to tmux, an agent of keys or another session's memory."""
+RUNTIME = "/run/user"
 PORT = 7431
 """The loopback port inside every sandbox; each has a network namespace of its own, so one number serves all."""
 
@@ -87,7 +92,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     table = routes.table(choice.destination, way, grants, credentials)
     return Plan(
         harness=harness,
-        program=_program(harness, asked, environment),
+        program=_program(harness, asked, root, environment),
         auth=choice.auth,
         destination=choice.destination,
         routes=table,
@@ -123,14 +128,23 @@ def _check_writable(path: Path, flag: str, root: Root, environment: Mapping[str,
         raise UsageError(f"{flag} /: a session may not write the whole machine", hint=hint)
     if _overlaps(path, root):
         raise UsageError(f"{flag} {path}: it holds or lies in the root {root.path}; a session could write the record", hint=hint)
-    home = environment.get("HOME")
-    if home and Path(os.path.realpath(home)).is_relative_to(path):
+    if any(home.is_relative_to(path) for home in _homes(environment)):
         raise UsageError(f"{flag} {path}: it holds your home, with your keys and logins", hint=hint)
     for system in SYSTEM_PLACES:
         if path.is_relative_to(os.path.realpath(system)):
             raise UsageError(f"{flag} {path}: it lies in {system}, which stays read-only or hidden", hint=hint)
+    if path.is_relative_to(RUNTIME) or any(Path(os.path.realpath(place)).is_relative_to(path) for place in SOCKET_PLACES):
+        raise UsageError(f"{flag} {path}: your other programs keep their sockets there, and a session could use them", hint=hint)
     if any(path.is_relative_to(own) for own in own_folders()):
         raise UsageError(f"{flag} {path}: amem itself runs from there, and a session could rewrite it", hint=hint)
+
+
+def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The home that the environment names and the account's own: HOME may be unset, or lead elsewhere, and the keys lie in the other."""
+    named = [environment.get("HOME")]
+    with suppress(KeyError):  # a user id without an account has no home of its own
+        named.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    return tuple(Path(os.path.realpath(home)) for home in named if home)
 
 
 def own_folders() -> tuple[str, ...]:
@@ -164,7 +178,7 @@ def _extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: 
     return Bind(str(path), str(path), writable, real=True)
 
 
-def _program(harness: Harness, asked: Asked, environment: Mapping[str, str]) -> registry.Program:
+def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[str, str]) -> registry.Program:
     if harness.name == "command":
         if not asked.args:
             raise UsageError("--harness command runs a program: name it after --", hint="amem launch --harness command -- python3 agent.py")
@@ -172,6 +186,9 @@ def _program(harness: Harness, asked: Asked, environment: Mapping[str, str]) -> 
     found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)
+    for shown in map(Path, found.roots):
+        if Path(os.path.realpath(root.path)).is_relative_to(shown) or any(home.is_relative_to(shown) for home in _homes(environment)):
+            raise UsageError(f"{found.argv[-1]}: to run it, {shown} would be shown to the session, with your keys", hint=harness.install)
     return found
 
 
