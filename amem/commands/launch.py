@@ -54,6 +54,7 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 @click.option("--ro", multiple=True, metavar="PATH", help="Another path, read-only.")
 @click.option("--rw", multiple=True, metavar="PATH", help="Another path, read-write.")
 @click.option("--git-config", type=click.Choice(["ro", "rw"]), default="ro", show_default=True)
+@click.option("--allow-config-writes", is_flag=True, help="Let it write .claude/, .vscode/, .mcp.json and their like in the tree.")
 @click.option("--timeout", type=flags.DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
 @click.option("--max-procs", type=int, metavar="N")
 @click.option("--max-memory", type=flags.SIZE, metavar="SIZE")
@@ -125,6 +126,7 @@ def asked(options: dict[str, Any]) -> "Asked":
         timeout_s=options["timeout"],
         limits={field: options[flag] for flag, field in LIMITS.items() if options[flag] is not None},
         git_config_writable=options["git_config"] == "rw",
+        config_writable=options["allow_config_writes"],
         interactive=prompt is None and sys.stdin.isatty() and sys.stdout.isatty(),
     )
 
@@ -155,6 +157,7 @@ def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
         "handoffs": list(outcome.handoffs),
         "entries": list(outcome.entries),
         "held": list(outcome.held),
+        "changed": [change._asdict() for change in outcome.changed] or None,
         "usage": usage,
     }
     return {key: value for key, value in found.items() if value is not None}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from amem.launch.served import Served
     from amem.memory.session import Session
     from amem.sandbox.run import Running
+    from amem.sandbox.worktree import Change
 
 MAX_ANSWER_BYTES = 64 << 20
 TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
@@ -39,6 +40,8 @@ class Outcome:
     handoffs: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    changed: "tuple[Change, ...]" = ()
+    """What the session left that programs of the host may run or obey."""
     notes: list[str] = field(default_factory=list)
     """Sentences for the person."""
 

@@ -14,6 +14,7 @@ from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, choose
+from amem.launch.care import Place, holds_git, place
 from amem.model.call import Dialect
 from amem.model.label import Label
 from amem.sandbox.spec import SYSTEM_PLACES, Bind, Limits
@@ -50,6 +51,8 @@ class Asked:
     limits: Mapping[str, int] = field(default_factory=dict)
     session_id: str | None = None
     git_config_writable: bool = False
+    config_writable: bool = False
+    """A session may write what harnesses and editors configure themselves by."""
     interactive: bool = False
     """A person's terminal is on stdin and stdout, and there is no prompt."""
 
@@ -72,10 +75,16 @@ class Plan:
     label: Label
     ceiling: Label
     handling: Label
-    workdir: Path
+    place: Place
+    """The work tree, and where in it the harness starts."""
     binds: tuple[Bind, ...]
     limits: Limits
     timeout_s: float
+
+    @property
+    def workdir(self) -> Path:
+        """The work tree."""
+        return Path(self.place.workdir)
 
 
 def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, environment: Mapping[str, str], domain: str) -> Plan:
@@ -104,7 +113,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         label=asked.label or Label.PUBLIC,
         ceiling=grants.destinations[choice.destination].ceiling,
         handling=grant.read,
-        workdir=tree(asked.workdir, root, environment),
+        place=_place(tree(asked.workdir, root, environment), root, environment),
         binds=tuple(_extra(path, root, environment, writable=False) for path in asked.read_only)
         + tuple(_extra(path, root, environment, writable=True) for path in asked.read_write),
         limits=_limits(grants.limits, asked.limits),
@@ -119,6 +128,16 @@ def tree(asked: str, root: Root, environment: Mapping[str, str]) -> Path:
         raise UsageError(f"--workdir {asked}: there is no such directory", hint="amem launch --help")
     _check_writable(path, "--workdir", root, environment)
     return path
+
+
+def _place(path: Path, root: Root, environment: Mapping[str, str]) -> Place:
+    """The repository around a directory where a session may write that (a home that is one it may not), else the directory alone."""
+    found = place(str(path))
+    try:
+        _check_writable(Path(found.workdir), "--workdir", root, environment)
+    except UsageError:
+        return Place(str(path), str(path))
+    return found
 
 
 def _check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, str]) -> None:
@@ -173,6 +192,9 @@ def _extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: 
         raise UsageError(f"{flag} {asked}: there is no such path", hint="amem launch --help")
     if writable:
         _check_writable(path, flag, root, environment)
+        if ".git" in path.parts or holds_git(str(path)):
+            why = "it is a git directory, or holds one, and only the work tree's hooks and configuration are kept read-only"
+            raise UsageError(f"--rw {path}: {why}", hint=f"amem launch --workdir {path}")
     elif _overlaps(path, root):
         raise UsageError(f"--ro {path}: it would show the root, with its keys, to the session", hint="amem launch --help")
     return Bind(str(path), str(path), writable, real=True)

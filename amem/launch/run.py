@@ -14,6 +14,7 @@ from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
+from amem.launch import care
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from amem.settings.root import Root
 
 
-_NAMED = 8
 OWN_TREE = (
     "amem is imported from this work tree: its own folders are read-only inside, but a module that a session adds beside them "
     "(sitecustomize.py, say) can run when amem next starts; look at `git status` first"
@@ -77,7 +77,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         program=found.program.argv,
         egress_url=f"http://127.0.0.1:{PORT}",
         session=session,
-        workdir=str(found.workdir),
+        workdir=found.place.cwd,
         placeholder=f"amem-{session}",
         model=found.model,
         prompt=asked.prompt,
@@ -90,8 +90,8 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
     inside = spec.SandboxSpec(
         argv=launch.argv,
         env=tuple({**spec.base_env(settings.environment, facts.home, "agent"), **launch.env}.items()),
-        workdir=str(found.workdir),
-        cwd=str(found.workdir),
+        workdir=found.place.workdir,
+        cwd=found.place.cwd,
         home=home,
         home_inside=facts.home,
         port=PORT,
@@ -99,8 +99,9 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         binds=_binds(found),
         interactive=asked.interactive,
         limits=found.limits,
-        hidden=tuple(path for name in found.harness.masked if os.path.lexists(path := str(found.workdir / name))),
-        protect=tuple(name for name in spec.PROTECT if not (asked.git_config_writable and name.startswith(".git/config"))),
+        hidden=tuple(care.existing(found.place, found.harness.masked)),
+        protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
+        git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
     )
     return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login)
 
@@ -171,14 +172,15 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         meter.start_session(settings.root, _row(sitting, settings))
         try:
             facts = facts or host.facts(sandbox)
-            before = worktree.marks(sandbox.workdir, facts.tree)
+            before = care.marks(ready.plan.place, facts.tree)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             for warning in running.warnings:
                 note(warning)
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
             attend(sitting, running)
-            outcome.notes += _obeyed(sandbox.workdir, worktree.changed(before, worktree.marks(sandbox.workdir, facts.tree)))
+            outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree))
+            outcome.notes += care.obeyed(sandbox.workdir, outcome.changed)
         except AmemError as error:
             kept = not isinstance(error, SandboxError)
             outcome.exit, outcome.reason = error.exit_code, error.message
@@ -188,17 +190,6 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if not kept:
             remove_home(ready)
-
-
-def _obeyed(workdir: str, changes: tuple[worktree.Change, ...]) -> list[str]:
-    """What a session left that git, an editor or a shell of the host would obey, as a sentence for the person; none for nothing."""
-    if not changes:
-        return []
-    named = ", ".join(f"{change.name} {change.how}" for change in changes[:_NAMED])
-    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
-    return [
-        f"{workdir}: {named}{more}: programs outside the sandbox obey these; look at them before you use git, an editor or a shell there"
-    ]
 
 
 def _confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:

@@ -55,6 +55,15 @@ def test_a_launch_that_may_start(root: Root, work: Path) -> None:
     assert found.principal == "agent:command"
 
 
+def test_another_repository_is_not_for_writing(root: Root, work: Path, tmp_path: Path) -> None:
+    for folder in ("repo/.git/hooks", "bare.git/objects", "plain"):
+        (tmp_path / folder).mkdir(parents=True)
+    for path in ("repo", "repo/.git", "repo/.git/hooks", "bare.git"):
+        with pytest.raises(UsageError, match="git directory"):
+            planned(root, work, read_write=(str(tmp_path / path),))
+    assert planned(root, work, read_write=(str(tmp_path / "plain"),), read_only=(str(tmp_path / "repo"),)).binds[1].writable
+
+
 def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
     found = planned(root, work, auth="gateway", provider=None, model="m")
     assert (found.destination, found.ceiling) == ("llmao", Label.RESTRICTED)

@@ -1,0 +1,91 @@
+"""What a session may do to its work tree's own configuration, and what it did.
+
+Owns the folders of a work tree where the host's programs look for instructions, and the report at the end of a session. Runs no program
+of the tree, follows no link in it.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from amem.sandbox import spec, worktree
+from amem.sandbox.plan import Tree
+
+_NAMED = 8
+"""Names in the sentence for a person; `--json` has all."""
+
+
+class Place(NamedTuple):
+    """A work tree, and where in it a session starts."""
+
+    workdir: str
+    cwd: str
+
+    def folders(self) -> tuple[str, ...]:
+        """Names below the work tree, from its top (the empty name) down to where the session starts: programs look in each of them."""
+        if self.cwd == self.workdir:
+            return ("",)
+        parts = os.path.relpath(self.cwd, self.workdir).split("/")
+        return ("", *("/".join(parts[:count]) for count in range(1, len(parts) + 1)))
+
+
+def place(asked: str) -> Place:
+    """The work tree for a directory: the repository it lies in, or itself where there is none of the same owner.
+
+    Git and the harnesses work on a repository, from any folder of it. One that belongs to somebody else (a `.git` that another user put
+    into /tmp) is none, as with git's own `safe.directory`.
+    """
+    top = worktree.top(asked)
+    if top is None or top == asked or not _is_repository(top):
+        return Place(asked, asked)
+    owners = {os.lstat(path).st_uid for path in (asked, top, os.path.join(top, ".git"))}
+    return Place(top, asked) if len(owners) == 1 else Place(asked, asked)
+
+
+def _is_repository(top: str) -> bool:
+    git = os.path.join(top, ".git")
+    return not os.path.islink(git) and (os.path.isfile(git) or os.path.isfile(os.path.join(git, "HEAD")))
+
+
+def holds_git(path: str) -> bool:
+    """Say whether a folder is a git directory or has one at its top: what is in it, the host's git runs and obeys."""
+    return any(os.path.lexists(os.path.join(path, name)) for name in (".git", "hooks", "objects"))
+
+
+def protected(place: Place, *, git_config: bool, config: bool) -> tuple[str, ...]:
+    """The names below the work tree that are read-only inside. `git_config`, `config`: the owner lets a session write these."""
+    git = [name for name in spec.GIT_NAMES if not (git_config and name.startswith(".git/config"))]
+    folders = () if config else place.folders()
+    return (*git, *(_join(folder, name) for folder in folders for name in spec.CONFIG_NAMES))
+
+
+def existing(place: Place, names: tuple[str, ...]) -> Iterator[str]:
+    """The paths with one of these names where a program that starts there would find them."""
+    for folder in place.folders():
+        for name in names:
+            path = os.path.join(place.workdir, _join(folder, name))
+            if os.path.lexists(path):
+                yield path
+
+
+def marks(place: Place, tree: Tree) -> dict[str, str]:
+    """What the host's programs may run or obey, as it is now, by its name below the work tree (`worktree.marks`)."""
+    found = worktree.marks(place.workdir, tree)
+    for folder in place.folders()[1:]:
+        found |= {_join(folder, name): mark for name, mark in worktree.marks(os.path.join(place.workdir, folder), Tree()).items()}
+    return found
+
+
+def obeyed(workdir: str, changes: tuple[worktree.Change, ...]) -> list[str]:
+    """What a session left that git, an editor or a shell of the host would obey, as a sentence for the person; none for nothing."""
+    if not changes:
+        return []
+    named = ", ".join(f"{change.name} {change.how}" for change in changes[:_NAMED])
+    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    return [
+        f"{workdir}: {named}{more}: programs outside the sandbox obey these; look at them before you use git, an editor or a shell there"
+    ]
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

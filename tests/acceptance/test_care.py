@@ -1,0 +1,96 @@
+"""A work tree's own care: what git needs works inside, and nothing that the host obeys changes without a word."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from amem.testing.provider import Running
+from tests.acceptance.conftest import Place
+
+
+def git(folder: Path, *words: str) -> str:
+    options = ["-c", "user.name=Host", "-c", "user.email=h@e", "-c", "init.defaultBranch=main"]
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+    return subprocess.run(["git", *options, *words], cwd=folder, env=env, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repo(place: Place, provider: Running) -> Place:
+    place.destination(provider.url)
+    git(place.tree, "init", "-q")
+    (place.tree / "deep" / "er").mkdir(parents=True)
+    (place.tree / "deep" / "er" / "file").write_text("one\n")
+    git(place.tree, "add", ".")
+    git(place.tree, "commit", "-qm", "one")
+    return place
+
+
+def home(place: Place, config: str) -> dict[str, str]:
+    """A home on the host with this git configuration."""
+    made = place.base / "home"
+    made.mkdir()
+    (made / ".gitconfig").write_text(config)
+    return {"HOME": str(made), "XDG_CONFIG_HOME": str(made / ".config")}
+
+
+def test_a_commit_inside_is_the_owners_and_takes_nothing_else_of_their_configuration(repo: Place) -> None:
+    owner = home(
+        repo, '[user]\n\tname = Ada Example\n\temail = ada@example.org\n[credential]\n\thelper = "!touch ran"\n[alias]\n\tx = log\n'
+    )
+    done = repo.launch("--", "sh", "-c", "echo two > file; git add . && git commit -qm two; git config --list --show-origin", **owner)
+    assert done.code == 0, done.err
+    assert git(repo.tree, "log", "-1", "--format=%an <%ae>, %cn") == "Ada Example <ada@example.org>, Ada Example\n"
+    assert "touch ran" not in done.out and "alias.x" not in done.out
+
+
+def test_a_launch_in_a_folder_of_a_repository_works_on_the_repository(repo: Place) -> None:
+    flags = ["--auth", "key", "--provider", "demo", "--workdir", str(repo.tree / "deep" / "er")]
+    script = "pwd; echo x > ../../top; git add -A .. ../../top && git -c user.name=a -c user.email=a@e commit -qm two && git status --short"
+    done = repo.amem("launch", "--harness", "command", *flags, "--", "sh", "-c", script)
+    assert done.code == 0, done.err
+    assert done.out == f"{repo.tree}/deep/er\n"
+    assert git(repo.tree, "show", "--name-only", "--format=%s") == "two\n\ntop\n"
+
+
+def test_a_repository_that_holds_the_home_is_not_the_work_tree_of_a_folder_in_it(repo: Place) -> None:
+    inside_home = repo.tree / "deep" / "er"
+    flags = ["--auth", "key", "--provider", "demo", "--workdir", str(inside_home)]
+    script = f"echo x > here; echo x > {repo.tree}/above || ls -a {repo.tree}; true"
+    done = repo.amem("launch", "--harness", "command", *flags, "--", "sh", "-c", script, HOME=str(repo.tree))
+    assert done.code == 0, done.err
+    assert (inside_home / "here").exists() and not (repo.tree / "above").exists()
+    assert ".git" not in done.out.split()
+
+
+@pytest.mark.parametrize("folder", ["", "deep/er"])
+def test_a_harnesss_settings_in_the_tree_are_read_only_unless_asked_for_and_named_when_they_changed(repo: Place, folder: str) -> None:
+    settings = repo.tree / folder / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    flags = ["--auth", "key", "--provider", "demo", "--workdir", str(repo.tree / folder)]
+    script = "echo '{\"hooks\": 1}' > .claude/settings.json || true; echo x > .git/config 2>/dev/null || true"
+    words = ("launch", "--json", "--harness", "command", *flags)
+    done = repo.amem(*words, "--", "sh", "-c", script)
+    assert (done.code, settings.read_text()) == (0, "{}"), done.err
+    assert "changed" not in done.json
+    done = repo.amem(*words, "--allow-config-writes", "--", "sh", "-c", script)
+    name = f"{folder}/.claude/settings.json".lstrip("/")
+    assert (done.code, settings.read_text()) == (0, '{"hooks": 1}\n'), done.err
+    assert done.json["changed"] == [{"name": name, "how": "changed"}]
+    assert f"{name} changed" in done.err
+    assert "[core]" in (repo.tree / ".git" / "config").read_text()
+
+
+def test_a_session_that_only_read_leaves_no_word_and_no_change(repo: Place) -> None:
+    def listing() -> list[tuple[object, ...]]:
+        paths = [repo.tree, *sorted(repo.tree.rglob("*"))]
+        return [(str(path), (s := path.lstat()).st_mode, s.st_size, s.st_mtime_ns, s.st_ino, tuple(os.listxattr(path))) for path in paths]
+
+    git(repo.tree, "status")
+    before, status = listing(), git(repo.tree, "--no-optional-locks", "status", "--porcelain", "--ignored")
+    done = repo.launch("--", "sh", "-c", "cat deep/er/file; git --no-optional-locks status; git log; ls -la; true")
+    assert done.code == 0 and "obey" not in done.err, done.err
+    assert listing() == before
+    assert git(repo.tree, "--no-optional-locks", "status", "--porcelain", "--ignored") == status
