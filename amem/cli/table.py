@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
+    "cost": Command("amem.commands.cost", "command", "dollars by session, day and completed task", "Sessions"),
     "work": Command("amem.commands.work", "command", "run a harness on the next task of the board", "Work"),
     "task": Command("amem.commands.task", "group", "the ledger: create, admit, claim, complete, why, timeline …", "Work"),
     "t0": Command("amem.commands.memory", "t0", "the opening page of a session", "Memory"),
@@ -29,6 +30,7 @@ COMMANDS = {
     "write": Command("amem.commands.memory", "write", "write an entry", "Memory"),
     "handoff": Command("amem.commands.handoff", "group", "what sessions left for the next one", "Memory"),
     "reindex": Command("amem.commands.reindex", "command", "rebuild the search index from the record", "Memory"),
+    "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }
 
 EXAMPLES = """\

@@ -42,6 +42,14 @@ class Table:
             raise self.error(key, "is required")
         return value
 
+    def number(self, key: str) -> int | float | None:
+        """A number, whole or not; None when it is not there."""
+        self._taken.append(key)
+        value = self._keys.pop(key, None)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise self.error(key, f"expected a number, found {value!r}")
+        return value
+
     def read(self, key: str, parse: Callable[[str], T], default: T) -> T:
         """A string parsed by `parse`, whose ValueError becomes the reason."""
         text = self.take(key, str)
