@@ -1,12 +1,13 @@
 """A subscription's login: one file of the host's home copied in, and brought home when the harness refreshed it.
 
 Nothing else of the host's home is read. What comes home was written inside a sandbox: it is read through the safe reader and
-taken only when it has exactly the shape of what went in, and when the host's own file has not changed meanwhile. A file of
-another shape stays where it is.
+taken only when it has exactly the shape of what went in, with new tokens, times and numbers at most, and when the host's own file has not
+changed meanwhile. A file of another shape, or with another name or address in it, stays where it is.
 """
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ from amem.settings.credentials import Secret
 MAX_BYTES = 1 << 20
 SHORTEST_SECRET = 20
 """Shorter strings of a login are names and dates."""
+_TOKEN = re.compile(r"(?![a-z0-9.-]+\.[a-z]{2,}$)(?!.*://)[A-Za-z0-9._~+/=:|%-]+")
+"""What a refresh may write: no name of a host and no address."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,8 @@ def carry_home(carried: Carried, home: str) -> str | None:
         return f"the login {name} was not brought home: {found.why}" if found.why != "not there" else None
     if found == carried.data:
         return None
-    if _shape(found) != _shape(carried.data):
+    shape = _shape(found)
+    if shape is None or shape != _shape(carried.data):
         return f"the login {name} was changed inside into something of another shape; it was not brought home"
     try:
         with open(carried.source, "rb") as file:
@@ -116,7 +120,7 @@ def _strings(value: Any) -> list[str]:
 
 
 def _shape(data: bytes) -> Any:
-    """The keys and kinds of a login's JSON; None for what is no JSON."""
+    """The keys and kinds of a login's JSON, and what a refresh never changes; None for what is no JSON."""
     try:
         return _kinds(json.loads(data))
     except (ValueError, RecursionError):
@@ -128,4 +132,6 @@ def _kinds(value: Any) -> Any:
         return {key: _kinds(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_kinds(item) for item in value]
+    if isinstance(value, str) and not (len(value) >= SHORTEST_SECRET and _TOKEN.fullmatch(value)):
+        return ("text", value)  # whose account, which host to send it to: the harness on the host would believe it
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__

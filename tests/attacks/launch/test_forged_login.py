@@ -1,0 +1,74 @@
+"""A login that comes home can bring new tokens and nothing else: no other host for the harness to send them to, no other account."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.harnesses.base import Login
+from amem.harnesses.registry import load
+from amem.launch.login import carry_home, read_login
+
+WENT_IN: dict[str, Any] = {
+    "access_token": "a" * 40,
+    "id_token": "eyJh." + "b" * 40,
+    "last_refresh": "2026-11-30T09:00:00.123456Z",
+    "resource_url": "portal.provider.example",
+    "server": "https://login.provider.example/token",
+    "account": {"id": "someone", "email": "someone@example.org", "paid": True},
+    "scopes": ["inference"],
+    "expires": 1990000000000,
+}
+REFRESHED = {
+    "access_token": "c" * 40,
+    "id_token": "eyJh." + "d" * 44,
+    "last_refresh": "2026-11-30T10:00:00.000001Z",
+    "expires": 1990000009999,
+}
+
+
+def carried_home(tmp_path: Path, went_in: bytes, came_back: bytes) -> bytes:
+    """What the host's file holds after a session left `came_back`."""
+    harness = load("claude")
+    assert isinstance(harness.login, Login)
+    host, private = tmp_path / "host" / harness.login.file, tmp_path / "private" / harness.login.file
+    for path in (host, private):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(went_in)
+    carried = read_login(harness, str(tmp_path / "host"))
+    assert carried is not None
+    private.write_bytes(came_back)
+    carry_home(carried, str(tmp_path / "private"))
+    return host.read_bytes()
+
+
+def test_new_tokens_come_home(tmp_path: Path) -> None:
+    fresh = json.dumps(WENT_IN | REFRESHED).encode()
+    assert carried_home(tmp_path, json.dumps(WENT_IN).encode(), fresh) == fresh
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"resource_url": "evil.example"},
+        {"resource_url": "portal.provider.example.evil.example"},
+        {"server": "https://evil.example/token"},
+        {"access_token": "https://evil.example/" + "a" * 40},
+        {"access_token": "a" * 40 + "\n[alias]"},
+        {"access_token": "short"},
+        {"account": {"id": "another", "email": "someone@example.org", "paid": True}},
+        {"account": {"id": "someone", "email": "another-account@example.org", "paid": True}},
+        {"scopes": ["everything"]},
+        {"scopes": ["inference", "inference"]},
+    ],
+)
+def test_another_host_or_account_does_not_come_home(tmp_path: Path, forged: dict[str, Any]) -> None:
+    went_in = json.dumps(WENT_IN).encode()
+    assert carried_home(tmp_path, went_in, json.dumps(WENT_IN | REFRESHED | forged).encode()) == went_in
+
+
+@pytest.mark.parametrize("came_back", [b"another-token-of-an-attacker", b"{", b'{"access_token": "' + b"c" * 40 + b'"}', b"\xff\xfe"])
+def test_what_is_no_json_does_not_take_the_place_of_what_was_none(tmp_path: Path, came_back: bytes) -> None:
+    went_in = b"a-login-that-is-one-bare-token"
+    assert carried_home(tmp_path, went_in, came_back) == went_in
