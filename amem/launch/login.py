@@ -21,6 +21,7 @@ SHORTEST_SECRET = 20
 """Shorter strings of a login are names and dates."""
 _TOKEN = re.compile(r"(?![a-z0-9.-]+\.[a-z]{2,}$)(?!.*://)[A-Za-z0-9._~+/=:|%-]+")
 """What a refresh may write: no name of a host and no address."""
+_ACCOUNT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +133,20 @@ def _kinds(value: Any) -> Any:
         return {key: _kinds(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_kinds(item) for item in value]
-    if isinstance(value, str) and not (len(value) >= SHORTEST_SECRET and _TOKEN.fullmatch(value)):
-        return ("text", value)  # whose account, which host to send it to: the harness on the host would believe it
+    if isinstance(value, str):
+        if len(value) < SHORTEST_SECRET or _TOKEN.fullmatch(value) is None or _ACCOUNT.fullmatch(value) is not None:
+            return ("text", value)  # whose account, which host to send it to: the harness on the host would believe it
+        return ("token", _subject(value))
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+
+
+def _subject(token: str) -> Any:
+    """Whose a JSON web token is, as its issuer signed it; None for any other token. An attacker's own would name the attacker."""
+    import base64
+
+    parts = token.split(".")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
+    except (ValueError, RecursionError):
+        return None
+    return [claims.get("iss"), claims.get("sub")] if isinstance(claims, dict) else None

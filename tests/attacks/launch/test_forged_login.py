@@ -1,5 +1,6 @@
 """A login that comes home can bring new tokens and nothing else: no other host for the harness to send them to, no other account."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,26 @@ from amem.harnesses.base import Login
 from amem.harnesses.registry import load
 from amem.launch.login import carry_home, read_login
 
+
+def web_token(subject: str, fill: str) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"iss": "https://login.provider.example", "sub": subject, "jti": fill}).encode())
+    return f"eyJhbGciOiJSUzI1NiJ9.{claims.decode().rstrip('=')}.{fill * 40}"
+
+
 WENT_IN: dict[str, Any] = {
     "access_token": "a" * 40,
-    "id_token": "eyJh." + "b" * 40,
+    "id_token": web_token("someone", "b"),
     "last_refresh": "2026-11-30T09:00:00.123456Z",
     "resource_url": "portal.provider.example",
     "server": "https://login.provider.example/token",
     "account": {"id": "someone", "email": "someone@example.org", "paid": True},
+    "account_id": "9f3c1d2e-0000-4000-8000-0123456789ab",
     "scopes": ["inference"],
     "expires": 1990000000000,
 }
 REFRESHED = {
     "access_token": "c" * 40,
-    "id_token": "eyJh." + "d" * 44,
+    "id_token": web_token("someone", "d"),
     "last_refresh": "2026-11-30T10:00:00.000001Z",
     "expires": 1990000009999,
 }
@@ -59,6 +67,9 @@ def test_new_tokens_come_home(tmp_path: Path) -> None:
         {"access_token": "short"},
         {"account": {"id": "another", "email": "someone@example.org", "paid": True}},
         {"account": {"id": "someone", "email": "another-account@example.org", "paid": True}},
+        {"account_id": "9f3c1d2e-0000-4000-8000-ba9876543210"},
+        {"id_token": web_token("another", "d")},
+        {"id_token": "e" * 60},
         {"scopes": ["everything"]},
         {"scopes": ["inference", "inference"]},
     ],
