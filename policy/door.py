@@ -51,6 +51,7 @@ def event(request: Request, decision: Decision, at: str) -> PolicyDecision:
         hold=decision.hold or None,
         review=decision.review,
         task=asked.get("task"),
+        subject=asked.get("subject"),
         reasons=tuple({"code": reason.code, **reason.facts} for reason in decision.reasons),
         citations=decision.citations,
         policy_version=decision.policy_version,

@@ -68,6 +68,10 @@ def _write(principal: str = "agent:writer", label: Label = Label.PUBLIC, **chang
     )  # fmt: skip
 
 
+def _act(action: str, principal: str = _OWNER, domain: str = "dom-golden") -> Request:
+    return ask.owner_act(action, **_who(principal, domain), owner=_OWNER, subject="held-00000000")
+
+
 def _entry(tier: str, domain: str = "dom-golden") -> Mapping[str, str]:
     return {"id": "mem-golden-000000000000", "tier": tier, "author": "agent:other", "domain": domain}
 
@@ -99,6 +103,10 @@ def cases() -> Iterator[Golden]:
     yield Golden("a write past the gate", _write(supersedes=(raw,), superseded_so_far=2), False, True, ("too_many_superseded",))
     yield Golden("a write into another domain", _write(supersedes=(other,)), False, codes=("supersede_other_domain",))
     yield Golden("the owner passes the gates", _write(_OWNER, findings=("secret",), supersedes=(verified,), superseded_so_far=9), True)
+    for act in sorted(ask.OWNER_ACTS):
+        yield Golden(f"{act}, by the owner", _act(act), True)
+        yield Golden(f"{act}, by another", _act(act, "human:golden:other"), False, codes=("owner_only",))
+        yield Golden(f"{act}, in no domain", _act(act, domain="dom-none"), False, codes=("unknown_domain",))
     yield Golden("an unknown action", Request("nothing", {"principal": _OWNER, "domain": "dom-golden"}), False, codes=("unknown_action",))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from amem.model.label import Label
 from amem.model.principal import SYSTEM, matches
+from amem.policy.request import OWNER_ACTS
 
 if TYPE_CHECKING:
     from amem.settings.grants import Grants
@@ -75,6 +76,9 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
             if not grant["write"]:
                 return "a write without a grant"
             return None if _within(asked["label"], asked["classification"]) else "a classification below the session's label"
+        case action if action in OWNER_ACTS:
+            owner = data.get("grants", {}).get("owner")
+            return None if grant["known"] and owner is not None and asked["principal"] == owner else "an owner's act by somebody else"
         case _:
             return None
 

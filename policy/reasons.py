@@ -31,6 +31,7 @@ REASONS: Mapping[str, Row] = {
     "no_write_grant": Row("{principal} may not write in {domain}", "amem doctor"),
     "unknown_destination": Row("{destination} is not a destination of grants.toml", "amem doctor"),
     "no_ceiling": Row("{destination} has no ceiling, so nothing may be sent there", "amem doctor"),
+    "owner_only": Row("only the owner may {act}, not {principal}"),
     # Labels.
     "label_over_ceiling": Row("the session's label {label} is above the ceiling {ceiling} of {destination}"),
     "label_below_session": Row("{classification} is below the session's label {label}: write it as {label}, or leave it out"),

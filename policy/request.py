@@ -19,6 +19,10 @@ from amem.model.principal import is_principal
 MODEL_CALL = "model_call"
 READ = "read"
 WRITE = "write"
+RELEASE = "release"
+DROP = "drop"
+OWNER_ACTS = frozenset({RELEASE, DROP})
+"""What the owner alone does, to one thing: the `subject`."""
 
 FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "secret", "quotes")
 """The classes of the scan's findings."""
@@ -115,6 +119,19 @@ def write(
         findings=tuple(sorted({_word("findings", found, FINDINGS) for found in findings})),
         superseded_so_far=_count("superseded_so_far", superseded_so_far),
         max_supersedes=_count("max_supersedes", max_supersedes),
+    )
+
+
+def owner_act(action: str, *, principal: str, owner: str, domain: str, session: str, subject: str, task: str | None = None) -> Request:
+    """Ask whether a person may do one of `OWNER_ACTS` to `subject`, an entry or a held write of the domain. Raises ValueError."""
+    return _request(
+        _word("action", action, OWNER_ACTS),
+        principal=_principal(principal),
+        owner=_principal(owner),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        subject=_checked("subject", subject, lambda text: is_id("entry", text) or is_id("held", text)),
     )
 
 

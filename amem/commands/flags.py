@@ -1,11 +1,14 @@
 """The flags that many commands share, each read into its value once."""
 
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import click
 
+from amem.cli.output import one_line
+from amem.errors import UsageError
 from amem.model import clock
 from amem.model.entry import EntryType, Tier
 from amem.model.label import Label
@@ -42,3 +45,15 @@ LABELS = click.Choice([each.value for each in Label])
 domain = click.option("--domain", metavar="DOM", help="Default: the root's only one, else default_domain.")
 since = click.option("--since", type=Parsed("when", _instant), metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
 limit = click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="0 is all.")
+dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on the terminal before something is changed that is not easily undone. Raises UsageError without a yes."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"{question} There is no terminal to ask on", hint="add --yes")
+    if not click.confirm(one_line(question), default=False, err=True):
+        raise UsageError("not done: it was not confirmed")

@@ -50,6 +50,8 @@ class PolicyDecision(Event):
     """A write that goes to the quarantine."""
     review: str | None = None
     task: str | None = None
+    subject: str | None = None
+    """The entry or held write that an act is about."""
     reasons: tuple[dict[str, Any], ...] = ()
     citations: tuple[str, ...] = ()
     policy_version: str

@@ -26,7 +26,7 @@ class Held:
     reason: str
     findings: "tuple[Finding, ...]" = ()
     task: str | None = None
-    """The owner's task about it; None while no ledger files one."""
+    """The owner's task about it; None when the ledger could not be reached."""
     decision: str | None = None
 
 

@@ -16,6 +16,7 @@ from amem.errors import AmemError, ConflictError
 from amem.logs.schema import MemoryWrite
 from amem.memory.draft import Draft
 from amem.memory.outcomes import Held, Refused, Written
+from amem.memory.owner_tasks import file_task
 from amem.memory.read import visible
 from amem.memory.session import Memory, Session
 from amem.model import ids
@@ -142,8 +143,8 @@ def _store(memory: Memory, session: Session, entry: Entry, replaced: Sequence[Ro
     if entry.left_by is not None:
         session.handoffs.append(entry.id)
     for row in replaced:
-        _mark(memory, row.id, entry.id)
-    memory.append(_event(memory, session, entry, entry=entry.id))
+        mark(memory, row.id, entry.id)
+    memory.append(logged(memory, session, entry, entry=entry.id))
     return Written(entry)
 
 
@@ -154,12 +155,12 @@ def _put(memory: Memory, entry: Entry) -> Entry:
         except ConflictError:  # the id is taken: 60 random bits, so once in the life of a root at most
             entry = replace(entry, id=ids.draw("entry", entry.domain))
             continue
-        _index(memory, path)
+        indexed(memory, path)
         return entry
     raise ConflictError(f"no free id in {entry.domain} after {_DRAWS} draws")
 
 
-def _mark(memory: Memory, old_id: str, new_id: str) -> None:
+def mark(memory: Memory, old_id: str, new_id: str) -> None:
     """Mark a replaced entry. When that fails the new entry's `supersedes` says the same, and `reindex` writes the mark."""
     try:
         old = memory.store.read(old_id)
@@ -169,10 +170,11 @@ def _mark(memory: Memory, old_id: str, new_id: str) -> None:
     except (AmemError, OSError) as error:
         _log.warning("%s: not marked as replaced by %s: %s", old_id, new_id, error)
     else:
-        _index(memory, path)
+        indexed(memory, path)
 
 
-def _index(memory: Memory, path: Path) -> None:
+def indexed(memory: Memory, path: Path) -> None:
+    """Bring the index in line with a file that was written. A failure is told and left to `reindex`."""
     try:
         with memory.lock:
             memory.index.note(path)
@@ -190,11 +192,13 @@ def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Findin
         clock=memory.clock,
     )
     session.held.append(held)
-    memory.append(_event(memory, session, entry, held=held))
-    return Held(id=held, reason=decision.sentence(), findings=findings[:_FINDINGS], decision=decision.id)
+    memory.append(logged(memory, session, entry, held=held))
+    task = file_task(memory, session, quarantine.show(memory.root, held), decision.sentence())
+    return Held(id=held, reason=decision.sentence(), findings=findings[:_FINDINGS], task=task, decision=decision.id)
 
 
-def _event(memory: Memory, session: Session, written: Entry, *, entry: str | None = None, held: str | None = None) -> MemoryWrite:
+def logged(memory: Memory, session: Session, written: Entry, *, entry: str | None = None, held: str | None = None) -> MemoryWrite:
+    """The event of a write, to be appended once it happened."""
     return MemoryWrite(
         at=stamp(memory.clock()),
         session=session.id,

@@ -5,8 +5,11 @@ found in it. A held write is never indexed or served; only the owner releases or
 the write, never a release.
 """
 
+import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +76,24 @@ def show(root: Root, held_id: str) -> HeldWrite:
     if not is_id("held", held_id):
         raise NotFoundError(f"{held_id[:80]!r} is not in the quarantine")
     return _read(root, root.quarantine / f"{held_id}.md")
+
+
+def remove(root: Root, held_id: str) -> None:
+    """Delete a held write. It need not be there. Raises OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(root.quarantine / f"{held_id}.md")
+
+
+@contextmanager
+def locked(root: Root) -> Iterator[None]:
+    """Keep other processes from releasing or dropping meanwhile. Raises OSError."""
+    root.quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(root.quarantine / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def listed(root: Root) -> Iterator[HeldWrite]:

@@ -15,7 +15,7 @@ from amem.ledger.store import FannedOut, Filter, Holding, Spawn
 from amem.ledger.task import OPEN, Status, Task, known, not_found
 from amem.logs.schema import MemoryRead
 from amem.memory import fence, handoff, outcomes, read
-from amem.memory.held import QUARANTINE
+from amem.memory.owner_tasks import QUARANTINE
 from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
 from amem.model.entry import tokens

@@ -8,7 +8,7 @@ from amem.memory.draft import draft
 from amem.memory.handoff import handoff
 from amem.memory.outcomes import Held, Hits, NotFound, Refused, Served, Written
 from amem.memory.session import Memory
-from amem.memory.write import _mark, write
+from amem.memory.write import mark, write
 from amem.model.entry import Status, Tier
 from amem.model.label import Label
 from amem.record import quarantine
@@ -199,7 +199,7 @@ def test_mark_of_another_session_stands(memory: Memory, caplog: pytest.LogCaptur
     session = agent(memory)
     old = written(memory, session)
     first = written(memory, session, supersedes=[old.id])
-    _mark(memory, old.id, "mem-me-00000000000z")  # a write that had looked before the first one was there
+    mark(memory, old.id, "mem-me-00000000000z")  # a write that had looked before the first one was there
     assert memory.store.read(old.id).superseded_by == first.id
     assert "not marked" in caplog.text
 

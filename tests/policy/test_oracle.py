@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(opa.library() is None, reason="the policy oracle
 
 LABELS = ["public", "internal", "restricted"]
 VALUES: dict[str, Callable[[random.Random], Any]] = {
-    "action": lambda r: r.choice(["model_call", "read", "write", "write", "write", "erase"]),
+    "action": lambda r: r.choice(["model_call", "read", "write", "write", "write", "release", "drop", "nothing"]),
     "principal": lambda r: r.choice([OWNER, "agent:codex", "agent:x"]),
     "owner": lambda r: r.choice([OWNER, OWNER, "human:acme:eve"]),
     "domain": lambda r: r.choice(["dom-a", "dom-b"]),
