@@ -6,11 +6,11 @@ dialect, and where no row is, it is refused.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
 from amem.errors import ConfigError, UnavailableError
+from amem.model.call import Auth as Auth
 from amem.model.call import Billing, Dialect
 from amem.model.label import Label
 from amem.settings.credentials import Credentials, Secret
@@ -18,20 +18,6 @@ from amem.settings.grants import DestinationGrant, Grants
 
 if TYPE_CHECKING:
     from amem.egress.flow import Target
-
-
-class Auth(StrEnum):
-    """Whose credential a call goes out on."""
-
-    KEY = "key"
-    GATEWAY = "gateway"
-    SUBSCRIPTION = "subscription"
-    """The harness's own login passes through, pinned to the account that was copied in."""
-
-    @property
-    def billing(self) -> Billing:
-        """`plan` on a login, else `metered`."""
-        return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from posixpath import dirname
 from typing import NamedTuple
 
 from amem.errors import UsageError
+from amem.model.call import Auth as Auth
 from amem.model.call import Dialect
 
 DEMO = "demo"
@@ -21,17 +22,6 @@ GATEWAY = "llmao"
 """The one destination of gateway mode."""
 MAX_PROMPT_BYTES = 120 * 1024
 """Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN); the rest is left for what a harness adds."""
-
-
-class Auth(StrEnum):
-    """Whose credential pays for the model calls."""
-
-    SUBSCRIPTION = "subscription"
-    """The harness's own login, copied into the private home."""
-    KEY = "key"
-    """A provider's key that the egress holds."""
-    GATEWAY = "gateway"
-    """A gateway's credential that the egress holds."""
 
 
 class HookKind(StrEnum):

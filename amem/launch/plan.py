@@ -97,15 +97,14 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     grant = grants.grant(domain, principal)
     if grant is None:
         raise ConfigError(f"{root.grants}: grants.{domain}: no pattern covers {principal}: no access", hint="amem doctor --config")
-    way = routes.Auth(choice.auth)
-    table = routes.table(choice.destination, way, grants, credentials)
+    table = routes.table(choice.destination, choice.auth, grants, credentials)
     return Plan(
         harness=harness,
         program=_program(harness, asked, root, environment),
         auth=choice.auth,
         destination=choice.destination,
         routes=table,
-        credential=routes.credential(choice.destination, way, credentials),
+        credential=routes.credential(choice.destination, choice.auth, credentials),
         model=asked.model,
         args=() if harness.name == "command" else asked.args,
         domain=domain,

@@ -29,6 +29,22 @@ class Billing(StrEnum):
     PLAN = "plan"
 
 
+class Auth(StrEnum):
+    """Whose credential a session's model calls go out on."""
+
+    SUBSCRIPTION = "subscription"
+    """The harness's own login, copied into the private home; it passes through, pinned to that account."""
+    KEY = "key"
+    """A provider's key that the egress holds."""
+    GATEWAY = "gateway"
+    """A gateway's credential that the egress holds."""
+
+    @property
+    def billing(self) -> Billing:
+        """`plan` on a login, else `metered`."""
+        return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
+
+
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """Tokens of one call. `input` excludes cache reads and writes; `output` includes reasoning."""
