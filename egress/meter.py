@@ -252,6 +252,19 @@ def sessions(root: Root, *, session: str | None = None, since: datetime | None =
     return found
 
 
+def spent(root: Root, task: str) -> int:
+    """The tokens of any kind that sessions used while they held this task; an answer that broke off counts as far as it came."""
+    if not root.usage.is_file():
+        return 0
+    with _opened(root) as connection:
+        row = connection.execute(
+            """select coalesce(sum(coalesce(input, 0) + coalesce(output, 0) + coalesce(cache_read, 0) + coalesce(cache_write, 0)), 0)
+               from calls where task = ?""",
+            (task,),
+        ).fetchone()
+    return int(row[0])
+
+
 # ---- reports ---------------------------------------------------------------------------
 
 _BY = {"destination": "destination", "model": "model", "session": "session", "day": "substr(at, 1, 10)"}

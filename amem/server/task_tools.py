@@ -8,6 +8,7 @@ here rescores, admits or invalidates; whether what a session files starts admitt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
+from amem.egress import meter
 from amem.errors import NotFoundError
 from amem.ledger import store, views
 from amem.ledger.draft import DEFAULT_PRIORITY, Draft
@@ -150,11 +151,11 @@ def _release(memory: Memory, session: Session, given: Arguments) -> Reply:
         return refusal("over_label", f"{task.id} is {_label(memory, task)} and this session {session.label}: say why in `handoff` instead")
     if "handoff" in given:
         _leave(memory, session, given)
-    done = _done(
-        memory.ledger.release(
-            holding.task, by=session.principal, fence=holding.fence, session=session.id, why=why, blocker=blocker,
-        )
-    )  # fmt: skip
+    claim: dict[str, Any] = {"by": session.principal, "fence": holding.fence, "session": session.id}
+    if (over := _over_budget(memory, task)) is not None:
+        done = _done(memory.ledger.block(task.id, on=over, **claim))
+    else:
+        done = _done(memory.ledger.release(task.id, why=why, blocker=blocker, **claim))
     _let_go(session, holding)
     return Reply(data=views.shown(done))
 
@@ -280,6 +281,14 @@ def _holding(memory: Memory, session: Session, given: Arguments) -> Holding:
     if number is None:
         raise _No(refusal("conflict", f"this session does not hold {task.id}", "task_claim"))
     return Holding(task.id, number, session.id)
+
+
+def _over_budget(memory: Memory, task: Task) -> str | None:
+    """Why a task that goes back undone is not for the next worker: what it may cost is spent."""
+    if task.budget_tokens is None:
+        return None
+    used = meter.spent(memory.root, task.id)
+    return f"its budget of {task.budget_tokens} tokens is spent: {used} were used" if used >= task.budget_tokens else None
 
 
 def _let_go(session: Session, holding: Holding) -> None:

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+from amem.egress.meter import CallRow, Meter
 from amem.ledger.draft import Draft
 from amem.ledger.store import Filed
 from amem.ledger.task import ANYTHING, Task
 from amem.memory.session import Memory, Session, owner_session
+from amem.model import ids
+from amem.model.call import Billing
+from amem.model.clock import stamp
 from amem.model.label import Label
 from amem.server import replies, tools
 from amem.server.replies import Reply
@@ -341,3 +345,22 @@ def test_no_session_is_shown_what_the_quarantine_quotes(memory: Memory) -> None:
     assert code(memory, agent(memory), "task_claim", id=task) == "refused"
     mine = call(memory, owner_session(memory, OWNER, "dom-me"), "task_show", id=task)
     assert "ignore previous" in (mine.text or "")
+
+
+def test_a_spent_budget_blocks_what_goes_back_undone(memory: Memory) -> None:
+    cheap, dear = filed(memory, "Cheap", budget_tokens=1000, priority=9), filed(memory, "Dear", budget_tokens=1001)
+    for task, state in ((cheap, "blocked"), (dear, "admitted")):
+        session = agent(memory)
+        assert done(memory, session, "task_claim")["id"] == task.id
+        metered = Meter(memory.root)
+        metered.record(
+            CallRow(
+                id=ids.draw("call"), at=stamp(memory.clock()), session=session.id, domain="dom-me", principal=AGENT, destination="demo",
+                model="m", dialect="anthropic", status=200, billing=Billing.METERED, task=task.id, input=700, output=200, cache_read=100,
+            )
+        )  # fmt: skip
+        metered.close()
+        given_back = done(memory, session, "task_release", handoff="Not done yet.")
+        assert given_back["status"] == state
+        assert len(given_back["handoffs"]) == 1
+    assert "1000" in memory.ledger.show(cheap.id).blocked_on  # type: ignore[operator]
