@@ -7,6 +7,7 @@ type, or outside its form. A builder raises ValueError, and the caller denies. P
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -135,6 +136,13 @@ def owner_act(action: str, *, principal: str, owner: str, domain: str, session: 
     )
 
 
+BUILDERS: Mapping[str, Callable[..., Request]] = {
+    MODEL_CALL: model_call,
+    READ: read,
+    WRITE: write,
+    **{action: partial(owner_act, action) for action in sorted(OWNER_ACTS)},
+}
+"""The builder of each action, called with the fields of its input."""
 _DIALECTS = frozenset(map(str, Dialect))
 _BILLINGS = frozenset(map(str, Billing))
 _TYPES = frozenset(map(str, EntryType))

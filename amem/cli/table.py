@@ -30,6 +30,8 @@ COMMANDS = {
     "write": Command("amem.commands.memory", "write", "write an entry", "Memory"),
     "handoff": Command("amem.commands.handoff", "group", "what sessions left for the next one", "Memory"),
     "reindex": Command("amem.commands.reindex", "command", "rebuild the search index from the record", "Memory"),
+    "policy": Command("amem.commands.policy", "group", "the rules in force: show them, ask them", "Perimeter"),
+    "decisions": Command("amem.commands.decisions", "group", "what was decided, by which rule: list, show, stats", "Perimeter"),
     "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }
 

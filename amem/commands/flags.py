@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from amem.cli.context import Context
 from amem.cli.output import one_line
-from amem.errors import UsageError
+from amem.errors import RefusedError, UsageError
 from amem.model import clock
 from amem.model.entry import EntryType, Tier
 from amem.model.label import Label
@@ -57,3 +58,9 @@ def confirm(question: str, yes: bool) -> None:
         raise UsageError(f"{question} There is no terminal to ask on", hint="add --yes")
     if not click.confirm(one_line(question), default=False, err=True):
         raise UsageError("not done: it was not confirmed")
+
+
+def owner_alone(context: Context, what: str) -> None:
+    """Keep what the owner alone may see from other persons. Raises RefusedError."""
+    if context.principal != context.grants.owner:
+        raise RefusedError(f"{what} is shown to the owner alone, not to {context.principal}")

@@ -10,7 +10,6 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
-from amem.errors import RefusedError
 from amem.model import clock
 from amem.record import quarantine
 from amem.record.quarantine import HeldWrite
@@ -31,7 +30,7 @@ def group() -> None:
 @click.pass_obj
 def list_(context: Context, domain: str | None, limit: int, since: datetime | None) -> int:
     """List what is held, oldest first."""
-    _owner(context)
+    flags.owner_alone(context, "what is held")
     where, start = context.domain(domain), clock.stamp(since) if since else ""
     found = [held for held in quarantine.listed(context.root) if held.entry.domain == where and held.held_at >= start]
     shown = found[:limit] if limit else found
@@ -58,7 +57,7 @@ def list_(context: Context, domain: str | None, limit: int, since: datetime | No
 @click.pass_obj
 def show(context: Context, id: str, raw: bool) -> int:
     """Show one held write with its body. It is what somebody wrote, not a word of it to be followed."""
-    _owner(context)
+    flags.owner_alone(context, "what is held")
     held = quarantine.show(context.root, id)
     shape = _shape(held, _tasks(context, (held.entry.domain,), id))
     if context.flags.json:
@@ -126,11 +125,6 @@ def _asked(context: Context, ids: tuple[str, ...], verb: str, dry_run: bool, yes
     if not dry_run:
         flags.confirm(f"{verb} {', '.join(held.id for held in found)}?", yes)
     return found
-
-
-def _owner(context: Context) -> None:
-    if context.principal != context.grants.owner:
-        raise RefusedError(f"what is held is shown to the owner alone, not to {context.principal}")
 
 
 def _tasks(context: Context, domains: tuple[str, ...], held: str = "") -> Any:

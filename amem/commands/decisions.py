@@ -1,0 +1,127 @@
+"""`amem decisions …`: what the policy decided, for whom and why."""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import click
+
+from amem.cli import exits
+from amem.cli.context import Context
+from amem.cli.output import one_line, print_json, table
+from amem.commands import flags
+from amem.errors import NotFoundError
+from amem.logs import reader
+from amem.logs.schema import PolicyDecision
+from amem.model import clock
+from amem.model.principal import kind
+from amem.policy import reasons
+
+_NOT_TOLD = ("v", "event", "observed_by", "prev")
+_NEEDED = {"id", "at", "action", "allow"}
+
+
+@click.group(epilog="Examples: amem decisions list --deny    amem decisions stats --since 7d")
+def group() -> None:
+    """The decisions of the policy: each was logged before it took effect."""
+
+
+@group.command("list", epilog="Examples: amem decisions list --deny --since 7d    amem decisions list --action write --json")
+@click.option("--action", metavar="A", help="write, read, model_call, release, …")
+@click.option("--deny", is_flag=True, help="Only what was not allowed.")
+@click.option("--session", metavar="ID")
+@click.option("--task", metavar="ID")
+@click.option("--code", metavar="C", help="Only decisions with this reason.")
+@flags.limit
+@flags.since
+@click.pass_obj
+def list_(
+    context: Context, action: str | None, deny: bool, session: str | None, task: str | None, code: str | None, limit: int,
+    since: datetime | None,
+) -> int:  # fmt: skip
+    """List decisions, newest first."""
+    wanted = {key: value for key, value in (("action", action), ("session", session), ("task", task)) if value is not None}
+    found = [
+        decision
+        for decision in _decisions(context, since)
+        if all(decision.get(key) == value for key, value in wanted.items())
+        and not (deny and decision["allow"])
+        and (code is None or code in _codes(decision))
+    ][::-1]
+    shown = found[:limit] if limit else found
+    if context.flags.json:
+        print_json({"decisions": shown, "total": len(found), "more": len(shown) < len(found)})
+        return exits.DONE
+    if shown:
+        columns = ["id", "at", "action", "principal", "answer"]
+        print(table(columns, [[one["id"], one["at"][:19], one["action"], one.get("principal", ""), _answer(one)] for one in shown]))
+    print(f"{len(shown)} of {len(found)}" if found else "no such decision", file=sys.stderr)
+    return exits.DONE
+
+
+@group.command(epilog="Example: amem decisions show dec-0123456789ab")
+@click.argument("id")
+@click.pass_obj
+def show(context: Context, id: str) -> int:
+    """Show one decision with its reasons. What was asked stands in the log as a digest only."""
+    found = next((decision for decision in _decisions(context, None) if decision["id"] == id), None)
+    if found is None:
+        raise NotFoundError(f"no decision {id[:40]} in the log", hint="amem decisions list")
+    if context.flags.json:
+        print_json(found)
+        return exits.DONE
+    for key, value in found.items():
+        if key != "reasons":
+            print(one_line(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}"))
+    for reason in found.get("reasons", ()):
+        facts = {key: value for key, value in reason.items() if key != "code"}
+        print(one_line(f"because: {reasons.sentence(reason['code'], facts)} ({reason['code']})"))
+    return exits.DONE
+
+
+@group.command(epilog="Example: amem decisions stats --since 30d --json")
+@flags.since
+@click.pass_obj
+def stats(context: Context, since: datetime | None) -> int:
+    """Count decisions by action, by reason and by the record's policy that refused."""
+    by_action: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_code: Counter[str] = Counter()
+    by_policy: Counter[str] = Counter()
+    for decision in _decisions(context, since):
+        by_action[decision["action"]][_word(decision)] += 1
+        by_code.update(dict.fromkeys(_codes(decision), 1))
+        by_policy.update(decision.get("citations", ()))
+    if context.flags.json:
+        policies = {policy: {"denied": count, "excepted": 0} for policy, count in by_policy.items()}
+        print_json({"by_action": by_action, "by_code": by_code, "by_policy": policies})
+        return exits.DONE
+    words = ("allowed", "held", "refused")
+    print(table(["action", *words], [[action, *(count[word] for word in words)] for action, count in sorted(by_action.items())], stretch=0))
+    if by_code or by_policy:
+        print()
+        print(table(["reason", "times"], [*by_code.most_common(), *by_policy.most_common()], stretch=0))
+    return exits.DONE
+
+
+def _decisions(context: Context, since: datetime | None) -> Iterator[dict[str, Any]]:
+    """The decisions since then, oldest first. They name sessions and entries of every domain: the owner's alone."""
+    flags.owner_alone(context, "the decision log")
+    start = clock.stamp(since) if since else ""
+    for event in reader.events(context.root.state / PolicyDecision.log):
+        if event.get("event") == PolicyDecision.event and _NEEDED <= event.keys() and str(event["at"]) >= start:
+            shown = {key: value for key, value in event.items() if key not in _NOT_TOLD}
+            yield shown | {"class": kind(str(shown.get("principal", "")))}
+
+
+def _codes(decision: dict[str, Any]) -> list[str]:
+    return [str(reason.get("code")) for reason in decision.get("reasons", ())]
+
+
+def _word(decision: dict[str, Any]) -> str:
+    return "allowed" if decision["allow"] else "held" if decision.get("hold") else "refused"
+
+
+def _answer(decision: dict[str, Any]) -> str:
+    return " ".join([_word(decision), *([f"({', '.join(_codes(decision))})"] if decision.get("reasons") else [])])
