@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,6 +22,14 @@ from amem.settings.root import Root
 
 IDLE_S = 600.0
 """Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""
+
+
+class Role(StrEnum):
+    """What a model call of amem's own is for (B52). Who decides, or routes, is code and never a model: so no such role is here."""
+
+    RECOMMENDER = "recommender"
+    EVALUATOR = "evaluator"
+    GENERATOR = "generator"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +69,8 @@ class Access:
     """Keeps each call's request and answer; None where the domain's grant says not to."""
     clock: Clock = field(default=now, repr=False)
     idle_s: float = IDLE_S
+    role: Role | None = None
+    """Of amem's own calls; None for a harness's."""
 
 
 def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: str, session: str) -> Mapping[str, Any]:

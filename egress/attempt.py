@@ -72,6 +72,7 @@ class Attempt:
             first_ms=round((self.first_s - self.began_s) * 1000) if self.first_s is not None else None,
             response_id_class=kind_of_id, reported_model=told.model if told else None, request_id=self.request_id,
             shaping=",".join(self.shaping) or None, charged=usage.total if usage is not None else self._unknown(),
+            role=access.role,
         )  # fmt: skip
 
     def _unknown(self) -> int:

@@ -23,7 +23,7 @@ SCHEMA = (
         kind text not null, destination text not null, model text not null, dialect text not null, status integer not null,
         billing text not null, source text not null, input integer, output integer, cache_read integer, cache_write integer,
         reasoning integer, partial integer not null, unmetered_reason text, refused text, ms integer, first_ms integer,
-        response_id_class text, reported_model text, request_id text, shaping text, charged integer not null) strict""",
+        response_id_class text, reported_model text, request_id text, shaping text, charged integer not null, role text) strict""",
     "create index if not exists calls_by_session on calls(session, at)",
     "create index if not exists calls_by_destination on calls(destination, at)",
     """create table if not exists sessions(
@@ -77,6 +77,8 @@ class CallRow(NamedTuple):
     """The names of the changes that were made, joined by commas."""
     charged: int = 0
     """Tokens that count against spend limits: what was used, or what was reserved when an answer did not say."""
+    role: str | None = None
+    """What a call of amem's own was for (`access.Role`)."""
 
 
 _INSERT = f"insert or ignore into calls({', '.join(CallRow._fields)}) values ({', '.join('?' * len(CallRow._fields))})"
@@ -183,7 +185,19 @@ def connect(path: Path) -> database.Connection:
     path.chmod(0o600)
     for statement in SCHEMA:
         connection.execute(statement)
+    _add_role(connection)
     return connection
+
+
+def _add_role(connection: database.Connection) -> None:
+    """Bring a store that was made before calls had a role up to date."""
+    has_role = "select 1 from pragma_table_info('calls') where name = 'role'"
+    if connection.execute(has_role).fetchone():
+        return
+    connection.execute("begin immediate")  # another process may be doing the same
+    if not connection.execute(has_role).fetchone():
+        connection.execute("alter table calls add column role text")
+    connection.execute("commit")
 
 
 def response_id_class(response_id: str | None) -> str | None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
+    "models": Command("amem.commands.models", "command", "the models that a destination offers", "Sessions"),
     "cost": Command("amem.commands.cost", "command", "dollars by session, day and completed task", "Sessions"),
     "work": Command("amem.commands.work", "command", "run a harness on the next task of the board", "Work"),
     "task": Command("amem.commands.task", "group", "the ledger: create, admit, claim, complete, why, timeline …", "Work"),

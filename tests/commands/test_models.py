@@ -1,0 +1,68 @@
+"""`amem models` as a person types it: where it asks, on whose word, and what it prints."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.cli.main import run
+from amem.testing.provider import Running, running
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def provider() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def amem(tmp_path: Path, provider: Running, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name in ("SERVER_AUTH", "SERVER_PROVIDER", "LLMAO_URL", "LLMAO_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    root = tmp_path / "root"
+
+    def call(*words: str, **environment: str) -> tuple[int, str, str]:
+        with monkeypatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            capsys.readouterr()
+            code = run(["--root", str(root), *words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    assert call("init", "--owner", "human:asf:you")[0] == 0
+    grants = (root / "grants.toml").read_text()
+    for name in ("llmao", "openai"):
+        grants = grants.replace(f"[destinations.{name}]", f'[destinations.{name}]\nbase_url = "{provider.url}"')
+    (root / "grants.toml").write_text(grants)
+    return call
+
+
+def listed(amem: Run, *words: str, **environment: str) -> Any:
+    code, out, err = amem("models", "--json", *words, **environment)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_the_ways_to_a_destination(amem: Run) -> None:
+    keys = {"LLMAO_KEY": "k", "OPENAI_API_KEY": "k"}
+    gateway = listed(amem, **keys)
+    assert gateway["destination"] == "llmao" and gateway["models"]
+    assert listed(amem, "--auth", "key", "--provider", "openai", **keys) == {"destination": "openai", "models": gateway["models"]}
+    assert listed(amem, "--harness", "codex", **keys)["destination"] == "openai"
+    assert listed(amem, "--harness", "codex", "--auth", "gateway", **keys)["destination"] == "llmao"
+    assert listed(amem, SERVER_AUTH="key", SERVER_PROVIDER="openai", **keys)["destination"] == "openai"
+    assert amem("models", **keys)[1].splitlines() == gateway["models"]
+
+
+def test_what_cannot_be_asked_says_why(amem: Run) -> None:
+    code, out, err = amem("models", "--auth", "key", "--provider", "openai")
+    assert (code, out) == (1, "") and "no key for openai" in err
+    code, _, err = amem("models", "--auth", "subscription")
+    assert code == 2 and "a login belongs to its harness alone" in err
+    code, _, err = amem("models", SERVER_AUTH="kye")
+    assert code == 2 and "expected key or gateway" in err
