@@ -30,7 +30,14 @@ def read(kind: AnswerKind, stdout: bytes) -> Answer:
     text = stdout.decode("utf-8", "replace").strip()
     reader = _READERS.get(kind)
     found = reader(list(_events(text))) if reader is not None else None
-    return found if found is not None else Answer(text=text)
+    if found is None:
+        return Answer(text=text)
+    return Answer(text=_encodable(found.text), error=None if found.error is None else _encodable(found.error))
+
+
+def _encodable(text: str) -> str:
+    """Without half surrogate pairs, which JSON can escape and no stream or file can take."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _events(text: str) -> Iterator[Event]:
