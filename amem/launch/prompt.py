@@ -78,7 +78,7 @@ VERIFY = (
 
 def compose(page: str, task: Asked, mark: str) -> str:
     """The prompt, of at most `MAX_BYTES` and the rules. `mark` must be new (`fence.mark`)."""
-    parts = [RULES, f"## The task: {task.title}\n{_facts(task)}", _asked(task, mark)]
+    parts = [RULES, f"## The task\n{_facts(task)}", _asked(task, mark)]
     if task.checks:
         parts.append("These commands must succeed in the work tree before it counts as done:\n" + _fenced("\n".join(task.checks), mark))
     if task.last is not None:
@@ -104,10 +104,10 @@ def _facts(task: Asked) -> str:
 
 
 def _asked(task: Asked, mark: str) -> str:
-    if not task.body:
-        return "It has no body: the title is all there is."
+    # A title was written by others as well.
     body = _cut(task.body, BODY_BYTES, f"`task_show` {task.id} has all of it")
-    return f"--- task {mark}: what is asked of you, up to the line that ends {mark}\n{body}\n--- end {mark}"
+    words = f"{task.title}\n\n{body}".rstrip()
+    return f"--- task {mark}: what is asked of you, up to the line that ends {mark}\n{words}\n--- end {mark}"
 
 
 def _needs(needs: Sequence[Need], mark: str, room: int) -> str:
@@ -116,18 +116,20 @@ def _needs(needs: Sequence[Need], mark: str, room: int) -> str:
 
 
 def _need(one: Need, mark: str, share: int) -> str:
-    head = f"### {one.id}: {one.title}"
+    head = f"### {one.id}"
     if one.note is None:
         return f"{head}\nIt left no handoff."
     if share < LEAST_BYTES:
         return f"{head}\nIts handoff: `get` {one.note.id}"
-    return f"{head}\n{_note(one.note, mark, share - len(head.encode()) - 200)}"
+    return f"{head}\n{_note(one.note, mark, share - len(head.encode()) - len(one.title.encode()) - 200, one.title)}"
 
 
-def _note(note: Note, mark: str, room: int) -> str:
+def _note(note: Note, mark: str, room: int, title: str | None = None) -> str:
     if note.text is None:
         return f"{note.id} may not be sent to you."
-    return f"{note.id}:\n{_fenced(_cut(note.text, room, f'`get` {note.id} has all of it'), mark)}"
+    text = _cut(note.text, room, f"`get` {note.id} has all of it")
+    shown = text if title is None else f"{title}\n\n{text}"
+    return f"{note.id}:\n{_fenced(shown, mark)}"
 
 
 def _fenced(text: str, mark: str) -> str:

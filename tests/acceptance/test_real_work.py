@@ -108,23 +108,19 @@ def test_a_spawn_becomes_a_child_and_a_continuation_that_runs_after_it(place: Pl
     installed(other)
     provider.load(
         {
-            "steps": [
-                SPAWN[harness],
-                {"tool": "memory.task_complete", "args": {"handoff": "The right shelf has seven."}},
-                {"text": "Split."},
-            ],
+            "steps": [{"tool": "memory.task_complete", "args": {"handoff": "The left shelf has six."}}, {"text": "Six."}],
             "conversations": [
                 {
                     "match": "Resume: Count the widgets",
                     "steps": [{"tool": "memory.task_complete", "args": {"handoff": "Thirteen in all."}}, {"text": "Added up."}],
                 },
                 {
-                    "match": "## The task: left",
-                    "steps": [{"tool": "memory.task_complete", "args": {"handoff": "The left shelf has six."}}, {"text": "Six."}],
-                },
-                {
-                    "match": "## The task: Left",
-                    "steps": [{"tool": "memory.task_complete", "args": {"handoff": "The left shelf has six."}}, {"text": "Six."}],
+                    "match": "All of them.",
+                    "steps": [
+                        SPAWN[harness],
+                        {"tool": "memory.task_complete", "args": {"handoff": "The right shelf has seven."}},
+                        {"text": "Split."},
+                    ],
                 },
             ],
         }
