@@ -19,6 +19,7 @@ COMMANDS = {
     "launch": Command("amem.commands.launch", "command", "run a harness in the sandbox", "Sessions"),
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
+    "instructions": Command("amem.commands.instructions", "group", "the files of a tree that a harness obeys: list, approve", "Sessions"),
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
     "models": Command("amem.commands.models", "command", "the models that a destination offers", "Sessions"),
     "cost": Command("amem.commands.cost", "command", "dollars by session, day and completed task", "Sessions"),

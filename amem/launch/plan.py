@@ -112,7 +112,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         label=asked.label or Label.PUBLIC,
         ceiling=grants.destinations[choice.destination].ceiling,
         handling=grant.read,
-        place=_place(tree(asked.workdir, root, environment), root, environment),
+        place=place_of(asked.workdir, root, environment),
         binds=tuple(_extra(path, root, environment, writable=False) for path in asked.read_only)
         + tuple(_extra(path, root, environment, writable=True) for path in asked.read_write),
         limits=_limits(grants.limits, asked.limits),
@@ -129,8 +129,12 @@ def tree(asked: str, root: Root, environment: Mapping[str, str]) -> Path:
     return path
 
 
-def _place(path: Path, root: Root, environment: Mapping[str, str]) -> Place:
-    """The repository around a directory where a session may write that (a home that is one it may not), else the directory alone."""
+def place_of(asked: str, root: Root, environment: Mapping[str, str]) -> Place:
+    """The work tree for `--workdir`: the repository around it where a session may write that (not a home that is one), else it alone.
+
+    Raises UsageError for a directory that no session may write.
+    """
+    path = tree(asked, root, environment)
     found = place(str(path))
     try:
         _check_writable(Path(found.workdir), "--workdir", root, environment)

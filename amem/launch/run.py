@@ -14,7 +14,7 @@ from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
-from amem.launch import care
+from amem.launch import care, instructions
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
@@ -65,6 +65,8 @@ class Prepared:
     """The harness's own subagents become tasks."""
     login: "Carried | None" = None
     """What the harness's login on this machine holds, on a subscription."""
+    instructions: str | None = None
+    """What to say of the tree's instruction files that are not approved."""
 
 
 def prepare(asked: Asked, settings: Settings) -> Prepared:
@@ -87,6 +89,9 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
     login = _login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
     home = str(settings.root.homes / session)
+    gated = settings.grants.gates.instruction_files == "approved"
+    obeyed = instructions.find(settings.root, found.place, whole=gated)
+    masked = instructions.maskable(obeyed, found.workdir) if gated else ()
     inside = spec.SandboxSpec(
         argv=launch.argv,
         env=tuple({**spec.base_env(settings.environment, facts.home, "agent"), **launch.env}.items()),
@@ -99,11 +104,14 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         binds=_binds(found),
         interactive=asked.interactive,
         limits=found.limits,
-        hidden=tuple(care.existing(found.place, found.harness.masked)),
+        hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked)))),
         protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
     )
-    return Prepared(id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login)
+    return Prepared(
+        id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login,
+        instructions=instructions.sentence(obeyed, masked=gated),
+    )  # fmt: skip
 
 
 def _login(harness: "Harness", host_home: str) -> "Carried | None":
@@ -176,6 +184,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             for warning in running.warnings:
                 note(warning)
+            if ready.instructions is not None:
+                note(ready.instructions)
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
             attend(sitting, running)
