@@ -177,6 +177,12 @@ def own_folders() -> tuple[str, ...]:
     return (package, *linked, *(os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix)))
 
 
+def key_folder() -> tuple[str, ...]:
+    """Where `make launch` in a checkout of amem finds its keys (`local/.virtual-key`, `local/.env`), if it is there."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(amem.__file__))), "local")
+    return (path,) if os.path.isdir(path) and not os.path.islink(path) else ()
+
+
 def import_folder(tree: str) -> bool:
     """Say whether Python, as amem was started, takes modules from the top of a tree, where nothing can be kept from being added."""
     return any(entry and os.path.realpath(entry) == tree for entry in sys.path)

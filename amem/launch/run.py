@@ -18,7 +18,7 @@ from amem.launch import care, instructions
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
-from amem.launch.plan import PORT, Asked, Plan, import_folder, own_folders, plan
+from amem.launch.plan import PORT, Asked, Plan, import_folder, key_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.model import clock, ids
@@ -104,7 +104,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         binds=_binds(found),
         interactive=asked.interactive,
         limits=found.limits,
-        hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked)))),
+        hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
         protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
     )
