@@ -1,18 +1,21 @@
-"""`amem session list`, `show` and `stop`: who is at work, what became of it, and the kill switch."""
+"""`amem session list`, `show`, `stop`, `diff` and `undo`: who is at work, what became of it, the kill switch, and the way back."""
 
 import sys
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import note, one_line, print_json, table
+from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
 from amem.logs import reader
 from amem.model.ids import is_id
+
+if TYPE_CHECKING:
+    from amem.launch.snapshot import Change, Store
 
 LOGS = {"decisions": "decisions.jsonl", "reads": "reads.jsonl", "writes": "writes.jsonl"}
 
@@ -97,6 +100,71 @@ def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, gra
         for id in wanted:
             note(f"{id}: {'is being stopped' if id in stopped else 'does not run'}")
     return exits.DONE if len(stopped) == len(wanted) else exits.ANSWER_IS_NO
+
+
+PATHS = click.option("--path", "paths", multiple=True, metavar="P", help="Only this path of the tree, or what is below it.")
+
+
+@group.command("diff")
+@click.argument("id")
+@click.option("--stat", is_flag=True, help="A line a file.")
+@PATHS
+@click.pass_obj
+def diff(context: Context, id: str, stat: bool, paths: tuple[str, ...]) -> int:
+    """Show what a session changed in its tree. Exits 3 without a snapshot from before and after it."""
+    store = _snapshots(context, id)
+    if context.flags.json:
+        found = store.changes(id, paths)
+        print_json({"files": [_row(change) for change in found], "total": len(found), "more": False})
+    else:
+        sys.stdout.write(visible(store.text(id, paths, stat=stat)))
+    return exits.DONE
+
+
+@group.command("undo")
+@click.argument("id")
+@PATHS
+@click.option("--force", is_flag=True, help="Take back what changed again since the session, too.")
+@click.option("--dry-run", is_flag=True, help="Say what would be taken back; change nothing.")
+@flags.yes
+@click.pass_obj
+def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run: bool, yes: bool) -> int:
+    """Take back what a session changed in its tree. Exits 3 when something had to be kept."""
+    from amem.launch import snapshot
+
+    store = _snapshots(context, id)
+    changes = store.changes(id, paths)
+    kept: dict[str, str] = {}
+    if dry_run:
+        reverted = [change.path for change in changes]
+    else:
+        flags.confirm(f"take back {len(changes)} changes in {store.workdir}?", yes)
+        reverted, kept = snapshot.undo(store, id, changes, force=force)
+    if context.flags.json:
+        print_json({"reverted": reverted, "kept": [{"path": path, "why": why} for path, why in kept.items()]})
+    else:
+        for path in reverted:
+            print(one_line(path))
+        for path, why in kept.items():
+            note(f"kept {path}: {why}")
+    return exits.ANSWER_IS_NO if kept else exits.DONE
+
+
+def _snapshots(context: Context, id: str) -> "Store":
+    from amem.launch.snapshot import Store
+
+    row = _one(context, id)
+    store = Store(context.root, row["workdir"])
+    if row["state"] == "ended" and store.has(id, "before") and not store.has(id, "after"):
+        note(f"{id} ended without a word: compared with the tree as it is now")
+        store.take(id, "after")
+    return store
+
+
+def _row(change: "Change") -> dict[str, Any]:
+    before, after = change.before, change.after
+    row = {"path": change.path, "change": change.change, "before": before and before._asdict(), "after": after and after._asdict()}
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def sessions(context: Context, *, session: str | None = None, since: datetime | None = None) -> list[dict[str, Any]]:

@@ -19,12 +19,13 @@ Examples:
   amem work --harness codex --auth key
   amem work --harness claude --auth key --loop"""
 
-NOT_OF_WORK = ("prompt", "subagents")
+NOT_OF_WORK = ("prompt", "subagents", "snapshot")
 """Flags of `launch` that `work` has not, or has otherwise."""
 
 
 @click.command(epilog=EPILOG)
 @click.option("--subagents", type=click.Choice(["board", "harness"]), default="board", show_default=True)
+@click.option("--snapshot/--no-snapshot", default=True, help="Keep the tree from before the session, for amem session diff and undo.")
 @click.option("--loop", is_flag=True, help="Take one task after another; Ctrl-C ends after the current one, a second Ctrl-C now.")
 @click.option("--idle", type=flags.DURATION, default="30s", show_default=True, metavar="DUR", help="With --loop: wait when none is there.")
 @click.option("--max-tasks", type=click.IntRange(0), default=0, metavar="N", help="With --loop: end after so many; 0 is no bound.")

@@ -53,6 +53,8 @@ class Asked:
     git_config_writable: bool = False
     config_writable: bool = False
     """A session may write what harnesses and editors configure themselves by."""
+    snapshot: bool = False
+    """Keep the tree from before and after the session."""
     interactive: bool = False
     """A person's terminal is on stdin and stdout, and there is no prompt."""
 

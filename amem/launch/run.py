@@ -28,6 +28,7 @@ from amem.sandbox.plan import plan as sandbox_plan
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness
     from amem.launch.login import Carried
+    from amem.launch.snapshot import Store
     from amem.sandbox.child import Stage
     from amem.sandbox.plan import HostFacts
     from amem.settings.credentials import Credentials
@@ -181,6 +182,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         try:
             facts = facts or host.facts(sandbox)
             before = care.marks(ready.plan.place, facts.tree)
+            store = _snapshot(sitting.asked, settings, ready, outcome)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             for warning in running.warnings:
                 note(warning)
@@ -188,7 +190,11 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
                 note(ready.instructions)
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
-            attend(sitting, running)
+            try:
+                attend(sitting, running)
+            finally:
+                if store is not None:
+                    store.take(ready.id, "after")
             outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree))
             outcome.notes += care.obeyed(sandbox.workdir, outcome.changed)
         except AmemError as error:
@@ -200,6 +206,20 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if not kept:
             remove_home(ready)
+
+
+def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcome) -> "Store | None":
+    """Keep the tree as it is before the session; None where that was not asked for. Raises UnavailableError."""
+    if not asked.snapshot:
+        return None
+    from amem.launch.snapshot import Store
+
+    store = Store(settings.root, ready.spec.workdir)
+    left_out = store.take(ready.id, "before")
+    if left_out:
+        named = ", ".join(left_out[:8]) + (f" and {len(left_out) - 8} more" if len(left_out) > 8 else "")
+        outcome.notes.append(f"not in the snapshot, too large or not readable: {named}")
+    return store
 
 
 def _confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:

@@ -135,3 +135,27 @@ def test_with_the_gate_an_instruction_that_is_not_approved_cannot_be_read_anywhe
     assert (repo.tree / "deep" / "CLAUDE.md").read_text() == "injected"
     assert repo.amem("instructions", "approve", "--workdir", str(repo.tree)).code == 0
     assert repo.launch("--", "sh", "-c", "cat deep/CLAUDE.md").out == "injected"
+
+
+def test_a_session_is_shown_and_taken_back(repo: Place) -> None:
+    (repo.tree / "untracked").write_text("mine\n")
+    head = git(repo.tree, "rev-parse", "HEAD")
+    done = repo.launch("--snapshot", "--json", "--", "sh", "-c", "echo bad >> untracked; rm -r deep; printf 'x\\033[2J' > new")
+    assert done.code == 0, done.err
+    session = done.json["id"]
+    found = repo.amem("session", "diff", session, "--json").json["files"]
+    assert [(row["path"], row["change"]) for row in found] == [("deep/er/file", "deleted"), ("new", "added"), ("untracked", "modified")]
+    shown = repo.amem("session", "diff", session)
+    assert "+bad" in shown.out and "\\x1b[2J" in shown.out and "\033" not in shown.out
+    assert "3 files changed" in repo.amem("session", "diff", session, "--stat").out
+    assert repo.amem("session", "undo", session).code == 2  # nobody was asked
+    assert repo.amem("session", "undo", session, "--dry-run").code == 0 and (repo.tree / "new").exists()
+    (repo.tree / "new").write_text("mine since")
+    undone = repo.amem("session", "undo", session, "--yes", "--json")
+    assert undone.code == 3, undone.err
+    assert undone.json == {"reverted": ["deep/er/file", "untracked"], "kept": [{"path": "new", "why": "changed since the session"}]}
+    assert repo.amem("session", "undo", session, "--yes", "--force").code == 0
+    assert git(repo.tree, "status", "--porcelain") == "?? untracked\n" and (repo.tree / "untracked").read_text() == "mine\n"
+    assert git(repo.tree, "rev-parse", "HEAD") == head and git(repo.tree, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"
+    plain = repo.launch("--json", "--", "true").json["id"]
+    assert repo.amem("session", "diff", plain).code == 3

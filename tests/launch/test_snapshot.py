@@ -1,0 +1,224 @@
+"""Snapshots against trees that try everything: what is taken back is byte for byte what was there."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from amem.errors import NotFoundError
+from amem.launch.snapshot import MOST_BYTES, Store, undo
+from amem.settings.root import Root
+
+NAMES = [
+    b"plain",
+    b"with space",
+    b"new\nline",
+    b'quo"te',
+    b"back\\slash",
+    "ünicode".encode(),
+    b"not\xffutf8",
+    b"-dash",
+    b":(glob)*",
+    b"git~1",
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    made = tmp_path / "tree"
+    made.mkdir()
+    return made
+
+
+def store(tree: Path) -> Store:
+    return Store(Root(tree.parent / "root"), str(tree))
+
+
+def listing(tree: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file and link, with its mode and bytes; `.git` apart."""
+    found = {}
+    for folder, below, files in os.walk(tree):
+        for name in [*files, *(name for name in below if os.path.islink(os.path.join(folder, name)))]:
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if ".git" not in path.removeprefix(str(tree)).split("/"):
+                data = os.fsencode(os.readlink(path)) if stat.S_ISLNK(mode) else Path(path).read_bytes()
+                found[path.removeprefix(f"{tree}/")] = (stat.S_IMODE(mode), data)
+    return found
+
+
+def session(tree: Path, script: str, id: str = "ses-1") -> Store:
+    """What a session with this script leaves, snapshots around it."""
+    kept = store(tree)
+    kept.take(id, "before")
+    subprocess.run(["sh", "-ec", script], cwd=tree, check=True)
+    kept.take(id, "after")
+    return kept
+
+
+def test_everything_a_session_did_is_named_and_taken_back(tree: Path) -> None:
+    for name in NAMES:
+        Path(os.fsdecode(os.fsencode(tree) + b"/" + name)).write_bytes(b"one\r\n\0" + name)
+    (tree / "deep" / "er").mkdir(parents=True)
+    (tree / "deep" / "er" / "file").write_text("deep")
+    (tree / "private").write_text("secret")
+    (tree / "private").chmod(0o600)
+    (tree / "link").symlink_to("/etc/passwd")
+    (tree / "run").write_text("x")
+    (tree / "run").chmod(0o755)
+    before = listing(tree)
+    script = """
+        for name in * ; do test -d "./$name" || test "$name" = run || test "$name" = link || echo two >> "./$name"; done
+        rm -rf deep; echo now a file > deep; chmod -x run; rm link private; echo file > link
+        mkdir -p new/folder/in; echo x > new/folder/in/it
+        rm plain; mkdir plain; echo x > plain/y; ln -s /etc/shadow planted
+    """
+    kept = session(tree, script)
+    changes = kept.changes("ses-1")
+    words = {change.path: change.change for change in changes}
+    assert words["new/folder/in/it"] == words["planted"] == words["deep"] == "added"
+    assert words["deep/er/file"] == words["private"] == "deleted"
+    assert words["run"] == words["link"] == words["new\nline"] == "modified"
+    reverted, why = undo(kept, "ses-1", changes, force=False)
+    assert why == {} and sorted(reverted) == sorted(words)
+    assert listing(tree) == before
+    assert not (tree / "new").exists() and kept.content(changes[0].before or changes[0].after)  # type: ignore[arg-type]
+
+
+contents = st.dictionaries(st.sampled_from(["a", "b", "a/x", "a/y/z", "b/x", "c d", "e\n"]), st.binary(max_size=4), max_size=5).filter(
+    lambda files: not any(other.startswith(f"{name}/") for name in files for other in files)
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=contents, after=contents)
+def test_any_tree_turned_into_any_other_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, before: dict[str, bytes], after: dict[str, bytes]
+) -> None:
+    tree = tmp_path_factory.mktemp("any") / "tree"
+
+    def fill(files: dict[str, bytes]) -> None:
+        subprocess.run(["rm", "-rf", str(tree)], check=True)
+        tree.mkdir()
+        for name, data in files.items():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes(data)
+
+    kept = store(tree)
+    fill(before)
+    kept.take("ses-1", "before")
+    was = listing(tree)
+    fill(after)
+    kept.take("ses-1", "after")
+    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert listing(tree) == was
+
+
+def test_what_changed_again_since_is_kept_unless_forced(tree: Path) -> None:
+    for name in ("mine", "its", "gone"):
+        (tree / name).write_text("one")
+    kept = session(tree, "echo two > mine; echo two > its; rm gone; echo x > new")
+    (tree / "mine").write_text("three")
+    (tree / "gone").write_text("again")
+    (tree / "new").unlink()
+    changes = kept.changes("ses-1")
+    reverted, why = undo(kept, "ses-1", changes, force=False)
+    assert (sorted(reverted), sorted(why)) == (["its", "new"], ["gone", "mine"])
+    assert ((tree / "mine").read_text(), (tree / "its").read_text()) == ("three", "one")
+    assert undo(kept, "ses-1", changes, force=True)[1] == {}
+    assert {name: data for name, (_, data) in listing(tree).items()} == dict.fromkeys(("mine", "its", "gone"), b"one")
+
+
+def test_only_the_paths_asked_for_taken_by_their_letters(tree: Path) -> None:
+    (tree / "sub").mkdir()
+    kept = session(tree, "echo x > 'sub/*'; echo x > sub/other; echo x > top")
+    assert [change.path for change in kept.changes("ses-1", ("sub/*",))] == ["sub/*"]
+    assert [change.path for change in kept.changes("ses-1", ("sub",))] == ["sub/*", "sub/other"]
+
+
+def test_nothing_of_the_trees_git_is_run_obeyed_or_touched(tree: Path, tmp_path: Path) -> None:
+    """A filter, a monitor, hooks, ignore rules and attributes that a session plants have no say."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@e"]
+    subprocess.run([*git, "init", "-q"], cwd=tree, check=True)
+    ran = tmp_path / "ran"
+    for key, value in (("filter.x.clean", f"touch {ran}; cat"), ("core.fsmonitor", f"touch {ran}"), ("core.hooksPath", "hooks")):
+        subprocess.run(["git", "config", key, value], cwd=tree, check=True)
+    (tree / "hooks").mkdir()
+    for hook in ("post-index-change", "reference-transaction", "pre-auto-gc"):
+        (tree / "hooks" / hook).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (tree / "hooks" / hook).chmod(0o755)
+    (tree / ".gitattributes").write_text("* filter=x text eol=crlf ident working-tree-encoding=UTF-16\n")
+    (tree / "crlf").write_bytes(b"$Id$\r\n")
+    own = {path: path.stat().st_mtime_ns for path in (tree / ".git").rglob("*")}
+    before = listing(tree)
+    kept = session(
+        tree, "echo '*' > .gitignore; echo x > hidden; mkdir nested; printf 'x\\n' > crlf; mkdir nested/.git; echo x > nested/file"
+    )
+    assert {change.path for change in kept.changes("ses-1")} == {".gitignore", "hidden", "nested/file", "crlf"}
+    assert kept.text("ses-1") and kept.text("ses-1", stat=True)
+    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert listing(tree) == before and not ran.exists()
+    assert {path: path.stat().st_mtime_ns for path in (tree / ".git").rglob("*")} == own
+
+
+def test_a_link_put_in_the_way_leads_no_write_out_of_the_tree(tree: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tree / "folder").mkdir()
+    (tree / "folder" / "file").write_text("one")
+    kept = session(tree, "echo two > folder/file")
+    (tree / "folder" / "file").unlink()
+    (tree / "folder").rmdir()
+    (tree / "folder").symlink_to(outside)
+    for force in (False, True):
+        reverted, why = undo(kept, "ses-1", kept.changes("ses-1"), force=force)
+        assert (reverted, list(why)) == ([], ["folder/file"])
+    assert list(outside.iterdir()) == []
+
+
+def test_what_cannot_be_kept_is_named_and_does_not_block(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    with (tree / "large").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    (tree / "small").write_text("x")
+    kept = store(tree)
+    assert kept.take("ses-1", "before") == ("large",)
+    (tree / "small").write_text("y")
+    kept.take("ses-1", "after")
+    assert [change.path for change in kept.changes("ses-1")] == ["small"]
+
+
+def test_without_a_snapshot_there_is_nothing_to_show(tree: Path) -> None:
+    with pytest.raises(NotFoundError):
+        store(tree).changes("ses-1")
+    kept = store(tree)
+    kept.take("ses-1", "before")
+    with pytest.raises(NotFoundError):
+        kept.changes("ses-1")
+
+
+def test_the_store_is_the_owners_alone(tree: Path) -> None:
+    (tree / "file").write_text("x")
+    session(tree, "echo y > file")
+    snapshots = tree.parent / "root" / "state" / "snapshots"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (snapshots, *snapshots.iterdir())] == [0o700, 0o700]
+
+
+def test_what_was_not_in_the_snapshot_is_not_taken_for_new(tree: Path) -> None:
+    with (tree / "large").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    kept = session(tree, "echo small > large")
+    assert undo(kept, "ses-1", kept.changes("ses-1"), force=True)[1].keys() == {"large"}
+    assert (tree / "large").read_text() == "small\n"
+
+
+def test_old_sessions_go_and_the_last_ones_stay(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amem.launch.snapshot.KEPT", 2)
+    for number in range(4):
+        kept = session(tree, f"echo {number} > file", f"ses-{number}")
+    assert [kept.has(f"ses-{number}", when) for number in range(4) for when in ("before", "after")] == [False] * 4 + [True] * 4
+    assert [change.path for change in kept.changes("ses-2")] == ["file"]
