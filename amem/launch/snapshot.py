@@ -63,6 +63,15 @@ class About(NamedTuple):
     """Files and folders that were there, and could not be kept."""
 
 
+class _Notes(NamedTuple):
+    """What a store knows beside git; it can be lost."""
+
+    files: Mapping[str, list[str]]
+    """Path → mark, mode and blob, as read last: what carries the same mark need not be read again."""
+    sessions: list[str]
+    """Oldest first."""
+
+
 class Store:
     """The snapshots of one tree. Raises UnavailableError where there is no git."""
 
@@ -74,7 +83,7 @@ class Store:
     def take(self, session: str, when: str) -> tuple[str, ...]:
         """Keep the tree as it is now, `before` or `after` a session. Returns what could not be kept, by name."""
         with self._locked():
-            cache: dict[str, list[str]] = self._cached()
+            notes = self._notes()
             new: dict[str, list[str]] = {}
             left_out: list[str] = []
             now_ns = time.time_ns()
@@ -83,7 +92,7 @@ class Store:
                 lines = []
                 for path, about, folder in _files(self.workdir, left_out):
                     mark = f"{about.st_ino}:{about.st_size}:{about.st_mode:o}:{about.st_ctime_ns}"
-                    known = cache.get(path)
+                    known = notes.files.get(path)
                     if known is None or known[0] != mark:
                         content = _content(folder, os.path.basename(path), about)
                         if content is None:
@@ -99,9 +108,10 @@ class Store:
                 head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {now_ns // 10**9} +0000\n"
                 out.write(head.encode() + b"data %d\n%s\ndeleteall\n" % (len(message), message))
                 out.writelines(lines)
-            (self._path / "amem-cache.json").write_text(json.dumps(new))
-            if when == "after":
-                self._prune()
+            sessions = self._prune([*(each for each in notes.sessions if each != session), session])
+            new_notes = self._path / "amem-notes.new"
+            new_notes.write_text(json.dumps({"files": new, "sessions": sessions}))
+            new_notes.replace(self._path / "amem-notes.json")
         return tuple(left_out)
 
     def has(self, session: str, when: str) -> bool:
@@ -134,19 +144,20 @@ class Store:
             raise NotFoundError(f"{session}: no snapshot from before and after it", hint="amem launch --snapshot")
         return f"refs/sessions/{session}/before", f"refs/sessions/{session}/after"
 
-    def _prune(self) -> None:
+    def _prune(self, sessions: list[str]) -> list[str]:
         """Keep the last sessions; git drops what nothing names any more when it has become much."""
-        names = self._git("for-each-ref", "--sort=-creatordate", "--format=%(refname)", "refs/sessions/*/after").decode().split()
-        for name in names[KEPT:]:
-            for ref in (name, name.removesuffix("after") + "before"):
-                self._git("update-ref", "-d", ref)
+        for session in sessions[:-KEPT]:
+            for when in ("before", "after"):
+                if self.has(session, when):
+                    self._git("update-ref", "-d", f"refs/sessions/{session}/{when}")
         self._git("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+        return sessions[-KEPT:]
 
-    def _cached(self) -> dict[str, list[str]]:
-        with suppress(OSError, ValueError):
-            found = json.loads((self._path / "amem-cache.json").read_bytes())
-            return found if isinstance(found, dict) else {}
-        return {}
+    def _notes(self) -> "_Notes":
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((self._path / "amem-notes.json").read_bytes())
+            return _Notes(dict(found["files"]), list(found["sessions"]))
+        return _Notes({}, [])
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
