@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
-from amem.ledger import rank, rows
+from amem.ledger import promotions, rank, rows
 from amem.ledger.backend import Backend, Done, Tx
 from amem.ledger.draft import MAX_DEPENDENCIES, Draft, digest, prose
 from amem.ledger.filing import admit_task, again, file, move, resume, spawn
@@ -360,6 +360,25 @@ class Operations(Reading):
             )
 
         return self._change(ids_domain(task), act)
+
+    def promotion(self, entry: str, version: int, to: str, *, by: str, why: str) -> int:
+        """See `store.Ledger`."""
+        return self._change(ids.domain_of(entry), lambda work: promotions.begin(work, entry, version, to, by, why), new=True)
+
+    def landed(self, entry: str, seq: int) -> None:
+        """See `store.Ledger`."""
+        values = {"seq": seq, "state": promotions.State.LANDED.value}
+        self._change(ids.domain_of(entry), lambda work: work.tx.run("settle_promotion", values))
+
+    def propose(self, entry: str, version: int, draft: Draft, *, by: str, why: str) -> Filed | Refused:
+        """See `store.Ledger`."""
+        return self._change(ids.domain_of(entry), lambda work: promotions.propose(work, entry, version, by, why, draft), new=True)
+
+    def settle(
+        self, entry: str, task: str, *, by: str, state: "promotions.State", why: str | None = None
+    ) -> "promotions.Promotion | Refused":
+        """See `store.Ledger`."""
+        return self._change(ids.domain_of(entry), lambda work: promotions.settle(work, entry, task, by, state, why))
 
     def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
         """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written."""

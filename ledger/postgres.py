@@ -29,7 +29,7 @@ from amem.model.ids import domain_of
 
 T = TypeVar("T")
 NOW = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
-_MIGRATIONS = ("postgres_001.sql",)
+_MIGRATIONS = ("postgres_001.sql", "postgres_002.sql")
 _OLDEST = 130000
 # Another transaction was in the way: the same again goes through.
 _CROSSED = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)

@@ -2,7 +2,7 @@
 
 A file holds blocks: `-- name --`, a line that says what it does, the statement. What both databases share is written once, with these
 words, which are replaced when a file is loaded and never take a value from outside:
-`@task @event @need @text @requirement` the tables; `@columns` the columns of a task `t` (`@bare` without the `t`, in SQLite);
+`@task @event @need @text @requirement @promotion` the tables; `@columns` the columns of a task `t` (`@bare` without the `t`, in SQLite);
 `:name` a value; `@any(name)` in a list of values; `@mine` of this domain (a table of its own in PostgreSQL);
 `@lock` locks the rows read; `@skip` the same, passing over locked ones;
 `@now` the ledger's clock in milliseconds (PostgreSQL only).
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from amem.ledger.rows import COLUMNS
 
-TABLES = ("task", "event", "need", "text", "requirement")
+TABLES = ("task", "event", "need", "text", "requirement", "promotion")
 _BLOCK = re.compile(r"^-- (\w+) --\n", re.M)
 _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 

@@ -17,6 +17,7 @@ from amem.model.ids import domain_of
 
 if TYPE_CHECKING:
     from amem.ledger.events import Event
+    from amem.ledger.promotions import Promotion
 
 
 class Reading:
@@ -31,6 +32,12 @@ class Reading:
         if not found:
             raise not_found(task)
         return found[task]
+
+    def promotions(self, entry: str) -> "tuple[Promotion, ...]":
+        """See `store.Ledger`."""
+        from amem.ledger import promotions
+
+        return self._backend.read(domain_of(entry), lambda tx: promotions.of(tx, entry))
 
     def tasks(self, ids: Sequence[str]) -> dict[str, Task]:
         """See `store.Ledger`."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amem.ledger.events import Claimed, Event
 
 T = TypeVar("T")
-_MIGRATIONS = ("sqlite_001.sql",)
+_MIGRATIONS = ("sqlite_001.sql", "sqlite_002.sql")
 _DRIFT_MS = 2000
 _ID, _AT, _FENCE = (rows.COLUMNS.index(name) for name in ("id", "changed_ms", "fence"))
 

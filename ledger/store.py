@@ -15,6 +15,7 @@ from amem.ledger.task import OPEN, Status, Task
 if TYPE_CHECKING:
     from amem.ledger.draft import Draft
     from amem.ledger.events import Event
+    from amem.ledger.promotions import Promotion, State
     from amem.ledger.rank import Move, Rubric
     from amem.model.label import Label
 
@@ -213,6 +214,24 @@ class Ledger(Protocol):
 
     def graded(self, task: str, *, by: str, verdict: str, round: int, grader: str | None, fence: int | None = None) -> Task | Refused:
         """Note a grader's verdict."""
+
+    def promotion(self, entry: str, version: int, to: str, *, by: str, why: str) -> int:
+        """Note a promotion of a version that is about to go into the record; its number."""
+
+    def landed(self, entry: str, seq: int) -> None:
+        """Say that a promotion stands in the record."""
+
+    def propose(self, entry: str, version: int, draft: "Draft", *, by: str, why: str) -> Filed | Refused:
+        """Propose a version as verified: file its approval task, and close the open proposal of an older version.
+
+        Refused while one of the same version is open, and once it was declined.
+        """
+
+    def settle(self, entry: str, task: str, *, by: str, state: "State", why: str | None = None) -> "Promotion | Refused":
+        """Say that a proposal landed or was declined; its task is closed."""
+
+    def promotions(self, entry: str) -> "tuple[Promotion, ...]":
+        """The promotions and proposals of an entry, in order."""
 
     def show(self, task: str) -> Task:
         """One task."""

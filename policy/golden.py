@@ -72,6 +72,16 @@ def _act(action: str, principal: str = _OWNER, domain: str = "dom-golden") -> Re
     return ask.owner_act(action, **_who(principal, domain), owner=_OWNER, subject="held-00000000")
 
 
+def _promote(to: str, principal: str = "agent:writer", **changed: Any) -> Request:
+    usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "author": "agent:other", "tier": "raw", "why": True}
+    return ask.promote(**_who(principal), to=to, **(usual | changed))
+
+
+def _judge(action: str, principal: str = _OWNER, **changed: Any) -> Request:
+    usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "proposer": "agent:writer", "proposed": 1, "version": 1}
+    return ask.judge(action, **_who(principal), **(usual | changed))
+
+
 def _entry(tier: str, domain: str = "dom-golden") -> Mapping[str, str]:
     return {"id": "mem-golden-000000000000", "tier": tier, "author": "agent:other", "domain": domain}
 
@@ -103,6 +113,19 @@ def cases() -> Iterator[Golden]:
     yield Golden("a write past the gate", _write(supersedes=(raw,), superseded_so_far=2), False, True, ("too_many_superseded",))
     yield Golden("a write into another domain", _write(supersedes=(other,)), False, codes=("supersede_other_domain",))
     yield Golden("the owner passes the gates", _write(_OWNER, findings=("secret",), supersedes=(verified,), superseded_so_far=9), True)
+    yield Golden("a promotion to curated", _promote("curated"), True)
+    yield Golden("a promotion by the author", _promote("curated", author="agent:writer"), False, codes=("promote_own",))
+    yield Golden("a promotion without a why", _promote("curated", why=False), False, codes=("no_why",))
+    yield Golden("a promotion without a grant", _promote("verified", "agent:any"), False, codes=("no_write_grant",))
+    yield Golden("a promotion of what is curated", _promote("curated", tier="curated"), False, codes=("tier_not_lower",))
+    yield Golden("a proposal to verified", _promote("verified", tier="curated"), True)
+    yield Golden("a proposal of what is verified", _promote("verified", tier="verified"), False, codes=("tier_not_lower",))
+    yield Golden("an approval", _judge("approve"), True)
+    yield Golden("an approval by an agent", _judge("approve", "agent:writer", proposer="agent:other"), False, codes=("person_only",))
+    yield Golden("an approval by the proposer", _judge("approve", proposer=_OWNER), False, codes=("own_proposal",))
+    yield Golden("an approval of another version", _judge("approve", version=2), False, codes=("version_changed",))
+    yield Golden("a decline by the proposer", _judge("decline", proposer=_OWNER), True)
+    yield Golden("a decline by an agent", _judge("decline", "agent:writer"), False, codes=("person_only",))
     for act in sorted(ask.OWNER_ACTS):
         yield Golden(f"{act}, by the owner", _act(act), True)
         yield Golden(f"{act}, by another", _act(act, "human:golden:other"), False, codes=("owner_only",))

@@ -76,6 +76,15 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
             if not grant["write"]:
                 return "a write without a grant"
             return None if _within(asked["label"], asked["classification"]) else "a classification below the session's label"
+        case "promote":
+            if not grant["write"]:
+                return "a promotion without a grant"
+            return "a promotion by the author" if asked["to"] == "curated" and asked["author"] == asked["principal"] else None
+        case "approve" | "decline":
+            if not grant["write"] or asked["kind"] != "human":
+                return "a judgement that no person with a grant makes"
+            own = action == "approve" and (asked["proposer"] == asked["principal"] or asked["version"] != asked["proposed"])
+            return "an approval by the proposer, or of another version" if own else None
         case action if action in OWNER_ACTS:
             owner = data.get("grants", {}).get("owner")
             return None if grant["known"] and owner is not None and asked["principal"] == owner else "an owner's act by somebody else"

@@ -40,6 +40,13 @@ REASONS: Mapping[str, Row] = {
     "scan_findings": Row("the text has what only the owner may put into the record: {findings}", "amem quarantine list"),
     "supersede_verified": Row("{entry} is verified: only the owner replaces it", "amem quarantine list"),
     "too_many_superseded": Row("the session has superseded {so_far} entries; {limit} is the most without a look", "amem quarantine list"),
+    # Trust.
+    "person_only": Row("only a person approves or declines, not {principal}"),
+    "own_proposal": Row("{principal} proposed it: another person approves it"),
+    "version_changed": Row("the proposal is of version {proposed} of {entry}, which is at {version} now: propose it as it stands"),
+    "promote_own": Row("{principal} wrote {entry}: somebody else promotes it"),
+    "tier_not_lower": Row("{entry} is {tier} already"),
+    "no_why": Row("say why: what was checked"),
     # Rules that live in the record.
     "record_rule": Row("policy {policy} refuses it"),
 }  # fmt: skip

@@ -15,13 +15,16 @@ from amem.model.call import Billing, Dialect
 from amem.model.entry import EntryType, Tier
 from amem.model.ids import is_id
 from amem.model.label import Label
-from amem.model.principal import is_principal
+from amem.model.principal import is_principal, kind
 
 MODEL_CALL = "model_call"
 READ = "read"
 WRITE = "write"
 RELEASE = "release"
 DROP = "drop"
+PROMOTE = "promote"
+APPROVE = "approve"
+DECLINE = "decline"
 OWNER_ACTS = frozenset({RELEASE, DROP})
 """What the owner alone does, to one thing: the `subject`."""
 
@@ -136,10 +139,53 @@ def owner_act(action: str, *, principal: str, owner: str, domain: str, session: 
     )
 
 
+def promote(
+    *, principal: str, domain: str, session: str, subject: str, author: str, tier: str, to: str, why: bool, task: str | None = None
+) -> Request:
+    """Ask whether an entry (the `subject`) may be marked curated, or proposed as verified. Raises ValueError.
+
+    `why` says that a why was given.
+    """
+    return _request(
+        PROMOTE,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        subject=_id("entry", subject),
+        author=_principal(author),
+        tier=_word("tier", tier, _TIERS),
+        to=_word("to", to, _TARGETS),
+        why=_flag("why", why),
+    )
+
+
+def judge(
+    action: str, *, principal: str, domain: str, session: str, subject: str, proposer: str, proposed: int, version: int,
+    task: str | None = None,
+) -> Request:  # fmt: skip
+    """Ask whether a proposal may be approved or declined: of version `proposed` of an entry that stands at `version`. Raises ValueError."""
+    return _request(
+        _word("action", action, (APPROVE, DECLINE)),
+        principal=_principal(principal),
+        kind=kind(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        subject=_id("entry", subject),
+        proposer=_principal(proposer),
+        proposed=_count("proposed", proposed),
+        version=_count("version", version),
+    )
+
+
 BUILDERS: Mapping[str, Callable[..., Request]] = {
     MODEL_CALL: model_call,
     READ: read,
     WRITE: write,
+    PROMOTE: promote,
+    APPROVE: partial(judge, APPROVE),
+    DECLINE: partial(judge, DECLINE),
     **{action: partial(owner_act, action) for action in sorted(OWNER_ACTS)},
 }
 """The builder of each action, called with the fields of its input."""
@@ -147,6 +193,7 @@ _DIALECTS = frozenset(map(str, Dialect))
 _BILLINGS = frozenset(map(str, Billing))
 _TYPES = frozenset(map(str, EntryType))
 _TIERS = frozenset(map(str, Tier))
+_TARGETS = frozenset((str(Tier.CURATED), str(Tier.VERIFIED)))
 
 
 def _request(action: str, **values: Any) -> Request:
@@ -197,6 +244,12 @@ _LABELS = frozenset(map(str, Label))
 def _count(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _COUNT_LIMIT:
         raise ValueError(f"{name}: expected a count, found {value!r}")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: expected true or false, found {value!r}")
     return value
 
 

@@ -34,6 +34,10 @@ COMMANDS = {
     "reindex": Command("amem.commands.reindex", "command", "rebuild the search index from the record", "Memory"),
     "policy": Command("amem.commands.policy", "group", "the rules in force: show them, ask them", "Perimeter"),
     "decisions": Command("amem.commands.decisions", "group", "what was decided, by which rule: list, show, stats", "Perimeter"),
+    "promote": Command("amem.commands.promote", "promote", "mark an entry curated, or propose it as verified", "Perimeter"),
+    "approve": Command("amem.commands.promote", "approve", "land a proposal of somebody else's", "Perimeter"),
+    "decline": Command("amem.commands.promote", "decline", "say no to a proposal", "Perimeter"),
+    "promotions": Command("amem.commands.promote", "promotions", "who promoted an entry, and why", "Perimeter"),
     "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }
 

@@ -110,7 +110,7 @@ def _decisions(context: Context, since: datetime | None) -> Iterator[dict[str, A
     flags.owner_alone(context, "the decision log")
     start = clock.stamp(since) if since else ""
     for event in reader.events(context.root.state / PolicyDecision.log):
-        if event.get("event") == PolicyDecision.event and _NEEDED <= event.keys() and str(event["at"]) >= start:
+        if event.get("event") == PolicyDecision.event and event.keys() >= _NEEDED and str(event["at"]) >= start:
             shown = {key: value for key, value in event.items() if key not in _NOT_TOLD}
             yield shown | {"class": kind(str(shown.get("principal", "")))}
 

@@ -34,7 +34,7 @@ def release(memory: Memory, session: Session, held_id: str, why: str | None = No
 
     Raises NotFoundError, RefusedError (only the owner may), ConflictError (another entry has its id), Malformed, OSError.
     """
-    with quarantine.locked(memory.root):
+    with quarantine.judging(memory.root):
         held = quarantine.show(memory.root, held_id)
         act(memory, session, request.RELEASE, held.entry.domain, held_id)
         entry = held.entry
@@ -58,7 +58,7 @@ def drop(memory: Memory, session: Session, held_id: str, why: str | None = None)
 
     Raises NotFoundError, RefusedError (only the owner may), OSError.
     """
-    with quarantine.locked(memory.root):
+    with quarantine.judging(memory.root):
         held = quarantine.show(memory.root, held_id)
         act(memory, session, request.DROP, held.entry.domain, held_id)
         quarantine.remove(memory.root, held_id)

@@ -85,8 +85,8 @@ def remove(root: Root, held_id: str) -> None:
 
 
 @contextmanager
-def locked(root: Root) -> Iterator[None]:
-    """Keep other processes from releasing or dropping meanwhile. Raises OSError."""
+def judging(root: Root) -> Iterator[None]:
+    """Let one person at a time judge what waits: a held write, a proposal to promote. Raises OSError."""
     root.quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(root.quarantine / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

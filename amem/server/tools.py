@@ -143,6 +143,26 @@ def _handoff(memory: Memory, session: Session, given: Arguments) -> Reply:
             assert_never(never)
 
 
+def _promote(memory: Memory, session: Session, given: Arguments) -> Reply:
+    from amem.memory import promote
+
+    match promote.promote(memory, session, given["id"].strip(), Tier(given["to"]), given["why"]):
+        case promote.Promoted(entry=entry, to=to, landed=landed, task=task):
+            told = {"id": entry.id, "version": entry.version, "to": to, "landed": landed, "task": task, "lineage": entry.lineage}
+            return Reply(data=present(told))
+        case Refused() as no:
+            return refused(no)
+        case never:
+            assert_never(never)
+
+
+def _promotions(memory: Memory, session: Session, given: Arguments) -> Reply:
+    from amem.memory import promote
+
+    found = promote.promotions(memory, session, given["id"].strip())
+    return refused(found) if isinstance(found, Refused) else Reply(data={"promotions": [promote.shape(one) for one in found]})
+
+
 def _types(given: Arguments) -> tuple[EntryType, ...]:
     return (EntryType(given["type"]),) if "type" in given else ()
 
@@ -236,6 +256,23 @@ TOOLS: Mapping[str, Tool] = {
         _handoff,
         reads=False,
         leaves=True,
+    ),
+    "promote": Tool(
+        "Say that an entry holds: mark what somebody else wrote `curated`, or propose it as `verified` for a person to approve.",
+        objects(
+            ("id", "to", "why"),
+            id=text("mem-…", minLength=1, maxLength=100),
+            to=text("curated takes effect at once; verified files a task for a person", enum=[str(Tier.CURATED), str(Tier.VERIFIED)]),
+            why=text("what you checked, and how", minLength=1, maxLength=4000),
+        ),
+        _promote,
+        reads=False,
+    ),
+    "promotions": Tool(
+        "Who promoted which version of an entry to which tier, and why.",
+        objects(("id",), id=text("mem-…", minLength=1, maxLength=100)),
+        _promotions,
+        reads=True,
     ),
     **task_tools.TOOLS,
 }

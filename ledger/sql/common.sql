@@ -95,3 +95,16 @@ from @task t where @mine and t.requires <> '' group by t.requires
 -- forget --
 -- Drop a task's row, to write it anew.
 delete from @task where id = :id
+
+-- promote --
+-- Note a promotion, or the proposal of one.
+insert into @promotion(entry, version, tier, principal, at_ms, state, why, task)
+values (:entry, :version, :tier, :principal, :at_ms, :state, :why, :task) returning seq
+
+-- promotions --
+-- The promotions of an entry, in order.
+select p.seq, p.entry, p.version, p.tier, p.principal, p.at_ms, p.state, p.why, p.task from @promotion p where p.entry = :entry order by p.seq
+
+-- settle_promotion --
+-- Say what became of a promotion.
+update @promotion set state = :state where seq = :seq

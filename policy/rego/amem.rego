@@ -171,3 +171,96 @@ _act_refused contains {"code": "unknown_domain", "domain": input.domain} if inpu
 _act_refused contains {"code": "owner_only", "act": input.action, "principal": input.principal} if {
 	input.principal != data.grants.owner
 }
+
+#
+# promote: who marks an entry curated, and who proposes it as verified? Curated is for anyone but its author.
+#
+
+decision := {"allow": true, "hold": false, "reasons": []} if {
+	input.action == "promote"
+	_may_promote
+} else := {"allow": false, "hold": false, "reasons": sort(_promote_refused)} if input.action == "promote"
+
+_may_promote if {
+	input.grant.write == true
+	input.why == true
+	input.to == "curated"
+	input.tier == "raw"
+	input.author != input.principal
+}
+
+_may_promote if {
+	input.grant.write == true
+	input.why == true
+	input.to == "verified"
+	input.tier in {"raw", "curated"}
+}
+
+_promote_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false
+
+_promote_refused contains {"code": "no_write_grant", "principal": input.principal, "domain": input.domain} if {
+	input.grant.known == true
+	input.grant.write == false
+}
+
+_promote_refused contains {"code": "no_why"} if input.why == false
+
+_promote_refused contains {"code": "promote_own", "principal": input.principal, "entry": input.subject} if {
+	input.to == "curated"
+	input.author == input.principal
+}
+
+_promote_refused contains {"code": "tier_not_lower", "entry": input.subject, "tier": input.tier} if {
+	_tier[input.tier] >= _tier[input.to]
+}
+
+_tier := {"raw": 0, "curated": 1, "verified": 2}
+
+#
+# approve, decline: a person judges a proposal, and nobody approves what he proposed. The approval is of one version.
+#
+
+_judgements := {"approve", "decline"}
+
+decision := {"allow": true, "hold": false, "reasons": []} if {
+	input.action in _judgements
+	_may_judge
+} else := {"allow": false, "hold": false, "reasons": sort(_judge_refused)} if input.action in _judgements
+
+_may_judge if {
+	input.action == "decline"
+	input.grant.write == true
+	input.kind == "human"
+}
+
+_may_judge if {
+	input.action == "approve"
+	input.grant.write == true
+	input.kind == "human"
+	input.proposer != input.principal
+	input.version == input.proposed
+}
+
+_judge_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false
+
+_judge_refused contains {"code": "no_write_grant", "principal": input.principal, "domain": input.domain} if {
+	input.grant.known == true
+	input.grant.write == false
+}
+
+_judge_refused contains {"code": "person_only", "principal": input.principal} if input.kind != "human"
+
+_judge_refused contains {"code": "own_proposal", "principal": input.principal} if {
+	input.action == "approve"
+	input.proposer == input.principal
+}
+
+_judge_refused contains {
+	"code": "version_changed",
+	"entry": input.subject,
+	"proposed": input.proposed,
+	"version": input.version,
+} if {
+	input.action == "approve"
+	input.version != input.proposed
+}

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.skipif(opa.library() is None, reason="the policy oracle
 
 LABELS = ["public", "internal", "restricted"]
 VALUES: dict[str, Callable[[random.Random], Any]] = {
-    "action": lambda r: r.choice(["model_call", "read", "write", "write", "write", "release", "drop", "nothing"]),
+    "action": lambda r: r.choice(
+        ["model_call", "read", "write", "write", "write", "release", "drop", "promote", "promote", "approve", "decline", "nothing"]
+    ),
     "principal": lambda r: r.choice([OWNER, "agent:codex", "agent:x"]),
     "owner": lambda r: r.choice([OWNER, OWNER, "human:acme:eve"]),
     "domain": lambda r: r.choice(["dom-a", "dom-b"]),
@@ -38,6 +40,14 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
         entry(tier=r.choice(["raw", "curated", "verified"]), domain=r.choice(["dom-a", "dom-a", "dom-b"]))
         for _ in range(r.choice([0, 0, 1, 2, 3]))
     ],
+    "author": lambda r: r.choice(["agent:codex", "agent:x"]),
+    "tier": lambda r: r.choice(["raw", "raw", "curated", "verified"]),
+    "to": lambda r: r.choice(["curated", "verified"]),
+    "why": lambda r: r.random() < 0.8,
+    "kind": lambda r: r.choice(["human", "agent"]),
+    "proposer": lambda r: r.choice([OWNER, "agent:codex"]),
+    "proposed": lambda r: r.choice([1, 2]),
+    "version": lambda r: r.choice([1, 2]),
     "grant": lambda r: {"known": r.random() < 0.8, "read": r.choice([*LABELS, "none"]), "write": r.random() < 0.7},
 }
 OTHER = [None, 1, -1, 1.5, "", "none", "20", True, [], [1], {}, {"a": None}]
