@@ -8,9 +8,10 @@ import hashlib
 import hmac
 import json
 import logging
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from amem.egress import routes, spend
+from amem.egress import routes, spend, vendor
 from amem.egress.access import Access
 from amem.egress.flow import Call, Kind
 from amem.egress.meter import Meter
@@ -21,6 +22,7 @@ from amem.model.call import Billing, Dialect
 from amem.model.clock import stamp
 from amem.model.label import Label
 from amem.policy import request as requests
+from amem.policy.request import Request
 from amem.settings.credentials import Secret
 
 _log = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class Gate:
         """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""
         if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
             return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
+        if (tools := vendor.server_tools(call)) and (refused := self._around(route.destination, tools)) is not None:
+            return refused
         return self._decided(
             destination=route.destination, ceiling=route.ceiling, dialect=call.dialect, model=call.model, billing=route.billing
         )
@@ -68,18 +72,34 @@ class Gate:
         dialect = next(iter(self._access.routes), Dialect.CHAT)
         return self._decided(destination=way.destination, ceiling=way.ceiling, dialect=dialect, model="", billing=Billing.PLAN)
 
+    def _around(self, destination: str, tools: Sequence[str]) -> Refusal | None:
+        """Why a call may not have tools run at the provider, where the sandbox does not hold them; None when the grant has them all."""
+        access = self._access
+        return self._asked(
+            lambda: requests.server_tool(
+                principal=access.principal, domain=access.domain, session=access.session, task=access.task(), destination=destination,
+                tools=tools,
+            )
+        )  # fmt: skip
+
     def _decided(self, *, destination: str, ceiling: Label | None, dialect: Dialect, model: str, billing: Billing) -> Refusal | None:
         access = self._access
         if (why := access.stopped()) is not None:
             return Refusal("stopped", why)
         if self._meter.fault is not None:
             return Refusal("usage_unwritable", self._meter.fault)
-        try:
-            asked = requests.model_call(
+        return self._asked(
+            lambda: requests.model_call(
                 principal=access.principal, domain=access.domain, session=access.session, task=access.task(), label=access.label(),
                 destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing,
-            )  # fmt: skip
-            decision = access.decide(asked)
+            )
+        )  # fmt: skip
+
+    def _asked(self, request: Callable[[], Request]) -> Refusal | None:
+        """The policy's answer, which is in the log by then; a request that cannot be made is refused too."""
+        access = self._access
+        try:
+            decision = access.decide(request())
         except Exception:  # an outer edge: whatever goes wrong in a decision means no
             _log.exception("session %s: the policy could not decide", access.session)
             return Refusal("policy_error", "the policy could not decide, so the answer is no")

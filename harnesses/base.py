@@ -101,6 +101,8 @@ class LaunchFacts:
     """What the user wrote after `--`; last, so that it wins."""
     token: str | None = None
     """The bearer that names the session, only where the egress port is on the host."""
+    server_tools: tuple[str, ...] = ()
+    """What the grant lets the provider do for this harness (`web_search`, …); an adapter switches off what is not in here."""
 
     @property
     def headless(self) -> bool:

@@ -40,6 +40,9 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         # Plugins and apps fetch from github.com and chatgpt.com; the last one would wait for ever on a refused connection.
         "features": {"plugins": False, "apps": False, "unbounded_connection_retries": False},
     }
+    if "web_search" not in facts.server_tools:
+        # Else it stands in every request of a model that Codex does not know (0.171.0, 2026-11), and each would be refused.
+        config["web_search"] = "disabled"
     return {
         ".codex/config.toml": as_toml(config),
         ".codex/hooks.json": as_json({"hooks": hook_table(facts, "codex", HOOKS)}),

@@ -22,7 +22,7 @@ DATA: Mapping[str, Any] = {
             "dom-golden": {
                 "principals": {
                     "agent:*": {"read": "public", "write": False},
-                    "agent:writer": {"read": "internal", "write": True},
+                    "agent:writer": {"read": "internal", "write": True, "server_tools": ["web_search"]},
                 }
             }
         },
@@ -55,6 +55,10 @@ def _call(label: Label, destination: str = "provider", ceiling: Label | None = L
     return ask.model_call(
         **_who(), label=label, destination=destination, ceiling=ceiling, dialect="anthropic", model="m", billing="metered"
     )
+
+
+def _tools(*tools: str, principal: str = "agent:writer", domain: str = "dom-golden") -> Request:
+    return ask.server_tool(**_who(principal, domain), destination="provider", tools=tools)
 
 
 def _read(principal: str, handling: Label, domain: str = "dom-golden") -> Request:
@@ -99,6 +103,10 @@ def cases() -> Iterator[Golden]:
     yield Golden("a call without a ceiling", _call(Label.PUBLIC, ceiling=None), False, codes=("no_ceiling",))
     yield Golden("a call to a closed destination", _call(Label.PUBLIC, "closed"), False, codes=("no_ceiling",))
     yield Golden("a call to nowhere", _call(Label.PUBLIC, "nowhere"), False, codes=("unknown_destination",))
+    yield Golden("a granted tool at the provider", _tools("web_search"), True)
+    yield Golden("another tool at the provider", _tools("web_search", "web_fetch"), False, codes=("server_tool",))
+    yield Golden("a tool at the provider without a grant", _tools("web_search", principal="agent:any"), False, codes=("server_tool",))
+    yield Golden("a tool at the provider in no domain", _tools("mcp", domain="dom-none"), False, codes=("server_tool",))
     yield Golden("the longest grant reads", _read("agent:writer", Label.RESTRICTED), True, result=_served("internal"))
     yield Golden("handling bounds a read", _read("agent:writer", Label.PUBLIC), True, result=_served("public"))
     yield Golden("a pattern reads", _read("agent:any", Label.RESTRICTED), True, result=_served("public"))

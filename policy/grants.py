@@ -15,9 +15,9 @@ from amem.policy.request import OWNER_ACTS
 if TYPE_CHECKING:
     from amem.settings.grants import Grants
 
-NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False}
+NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False, "server_tools": []}
 """The grant of whoever has none, in a domain that does not exist. `none` is no label: every comparison with it fails."""
-STRANGER: Mapping[str, Any] = {"known": True, "read": "none", "write": False}
+STRANGER: Mapping[str, Any] = {"known": True, "read": "none", "write": False, "server_tools": []}
 
 
 def grants_data(grants: "Grants") -> Mapping[str, Any]:
@@ -50,18 +50,20 @@ def grants_data(grants: "Grants") -> Mapping[str, Any]:
 
 
 def resolve(data: Mapping[str, Any], domain: str, principal: str) -> Mapping[str, Any]:
-    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write}`."""
+    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write, server_tools}`."""
     found = data.get("grants", {}).get("domains", {}).get(domain)
     if found is None:
         return NOBODY
     if principal in (data["grants"].get("owner"), SYSTEM):
-        return {"known": True, "read": str(Label.RESTRICTED), "write": True}
+        return {"known": True, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
     principals = found.get("principals", {})
     matching = [pattern for pattern in principals if matches(pattern, principal)]
     if not matching:
         return STRANGER
     granted = principals[max(matching, key=len)]
-    return {"known": True, "read": granted["read"], "write": granted["write"] is True}
+    return {
+        "known": True, "read": granted["read"], "write": granted["write"] is True, "server_tools": list(granted.get("server_tools", ())),
+    }  # fmt: skip
 
 
 def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
@@ -72,6 +74,8 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
             return None if all(_within(asked["label"], ceiling) for ceiling in ceilings) else "a call above the destination's ceiling"
         case "read":
             return None if grant["known"] and grant["read"] in _LABELS else "a read without a grant"
+        case "server_tool":
+            return None if set(asked["tools"]) <= set(grant["server_tools"]) else "a tool at the provider without a grant"
         case "write":
             if not grant["write"]:
                 return "a write without a grant"

@@ -35,6 +35,11 @@ REASONS: Mapping[str, Row] = {
     # Labels.
     "label_over_ceiling": Row("the session's label {label} is above the ceiling {ceiling} of {destination}"),
     "label_below_session": Row("{classification} is below the session's label {label}: write it as {label}, or leave it out"),
+    # What would go around the sandbox.
+    "server_tool": Row(
+        "{tool} would run at {destination}, outside the sandbox; server_tools in the grant of {principal} does not have it",
+        "amem doctor --config",
+    ),
     # The gates on writes.
     "supersede_other_domain": Row("{entry} is in {other}, not in {domain}: an entry is superseded in its own domain"),
     "scan_findings": Row("the text has what only the owner may put into the record: {findings}", "amem quarantine list"),

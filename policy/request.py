@@ -19,6 +19,7 @@ from amem.model.principal import is_principal, kind
 
 MODEL_CALL = "model_call"
 READ = "read"
+SERVER_TOOL = "server_tool"
 WRITE = "write"
 RELEASE = "release"
 DROP = "drop"
@@ -34,6 +35,8 @@ FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "sec
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MODEL = re.compile(r"[\x21-\x7e]{0,256}")
 """Model names come from the harness: `anthropic/claude-x:free`, `models/gemini…`; empty where a call names none."""
+_TOOL = re.compile(r"[a-z0-9_]{1,64}")
+_TOOLS_LIMIT = 64
 _COUNT_LIMIT = 1 << 31
 _SUPERSEDES_LIMIT = 1000
 
@@ -72,6 +75,21 @@ def model_call(
         dialect=_word("dialect", dialect, _DIALECTS),
         model=_form("model", model, _MODEL),
         billing=_word("billing", billing, _BILLINGS),
+    )
+
+
+def server_tool(*, principal: str, domain: str, session: str, task: str | None, destination: str, tools: Sequence[str]) -> Request:
+    """Ask whether a call may have these tools run at its destination, outside the sandbox. Raises ValueError."""
+    if not tools or len(tools) > _TOOLS_LIMIT:
+        raise ValueError(f"tools: expected 1 to {_TOOLS_LIMIT}, found {len(tools)}")
+    return _request(
+        SERVER_TOOL,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        destination=_form("destination", destination, _NAME),
+        tools=tuple(sorted({_form("tools", tool, _TOOL) for tool in tools})),
     )
 
 
@@ -182,6 +200,7 @@ def judge(
 BUILDERS: Mapping[str, Callable[..., Request]] = {
     MODEL_CALL: model_call,
     READ: read,
+    SERVER_TOOL: server_tool,
     WRITE: write,
     PROMOTE: promote,
     APPROVE: partial(judge, APPROVE),

@@ -77,6 +77,8 @@ class Plan:
     label: Label
     ceiling: Label
     handling: Label
+    server_tools: tuple[str, ...]
+    """What the grant lets the provider do for the harness."""
     place: Place
     """The work tree, and where in it the harness starts."""
     binds: tuple[Bind, ...]
@@ -114,6 +116,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         label=asked.label or Label.PUBLIC,
         ceiling=grants.destinations[choice.destination].ceiling,
         handling=grant.read,
+        server_tools=grant.server_tools,
         place=place_of(asked.workdir, root, environment),
         binds=tuple(_extra(path, root, environment, writable=False) for path in asked.read_only)
         + tuple(_extra(path, root, environment, writable=True) for path in asked.read_write),

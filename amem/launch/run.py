@@ -85,6 +85,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         model=found.model,
         prompt=asked.prompt,
         args=found.args,
+        server_tools=found.server_tools,
     )
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")

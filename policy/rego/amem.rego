@@ -3,7 +3,7 @@
 # description: >
 #   One decision object for each request. A decision is allowed where its positive rule holds, whatever else is said; the
 #   reasons are gathered only when it does not. So a fact that is missing allows nothing. The host checks the shape of
-#   `input` first and adds the one grant that answers the request: `input.grant` is {known, read, write}, and `none` is the
+#   `input` first and adds the one grant that answers the request: `input.grant` is {known, read, write, server_tools}, and `none` is the
 #   label of who may read nothing. `data.grants` is grants.toml.
 package amem
 
@@ -47,6 +47,30 @@ _call_refused contains {
 	some ceiling in _ceilings
 	_rank[input.label] > _rank[ceiling]
 }
+
+#
+# server_tool: may a call have tools run at the provider, where the sandbox does not hold them? Only those that the grant names.
+#
+
+decision := {"allow": true, "hold": false, "reasons": []} if {
+	input.action == "server_tool"
+	count(input.tools) > 0
+	every tool in input.tools {
+		tool in input.grant.server_tools
+	}
+} else := {"allow": false, "hold": false, "reasons": sort(_tool_refused)} if input.action == "server_tool"
+
+_tool_refused contains {
+	"code": "server_tool",
+	"tool": tool,
+	"destination": input.destination,
+	"principal": input.principal,
+} if {
+	some tool in input.tools
+	not _granted_tools[tool]
+}
+
+_granted_tools := {tool | some tool in input.grant.server_tools}
 
 #
 # read: what may a session be served? The filter is pushed into every query.

@@ -103,6 +103,23 @@ def test_a_session_that_wrote_no_handoff_leaves_the_hooks_note(place: Place, pro
     assert "I looked around and stopped there." in handoff["body"]
 
 
+@pytest.mark.parametrize("granted", [False, True])
+def test_codex_offers_the_providers_search_only_under_a_grant(place: Place, provider: Running, granted: bool) -> None:
+    installed("codex")
+    provider.load({"steps": [{"tool": "memory.handoff", "args": {"body": "Nothing was searched."}}, {"text": "Done."}]})
+    place.destination(provider.url)
+    if granted:
+        grants = place.root / "grants.toml"
+        grants.write_text(grants.read_text().replace("server_tools = []", 'server_tools = ["web_search"]'))
+    done, _ = launch(place, "codex", "--prompt", "look")
+    assert done.code == 0, done.err + done.out
+    requests = [json.loads(exchange.body) for exchange in provider.log if exchange.path.endswith("/responses")]
+    offered = [any(tool["type"] == "web_search" for tool in request["tools"]) for request in requests]
+    assert offered and set(offered) == {granted}
+    decided = [(line["action"], line["allow"]) for line in place.log("decisions.jsonl") if line["action"] == "server_tool"]
+    assert decided == [("server_tool", True)] * len(offered) if granted else decided == []
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
 def test_a_failing_provider_ends_the_session_within_a_bound(place: Place, provider: Running, harness: str, status: int) -> None:
     provider.load(script(harness, errors=[{"path": "/v1/", "status": status}]))

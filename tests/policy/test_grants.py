@@ -12,9 +12,9 @@ from .asks import DATA, OWNER
 
 
 def test_the_longest_pattern_wins() -> None:
-    assert resolve(DATA, "dom-a", "agent:codex") == {"known": True, "read": "internal", "write": True}
-    assert resolve(DATA, "dom-a", "agent:claude") == {"known": True, "read": "restricted", "write": False}
-    assert resolve(DATA, "dom-a", "agent:gemini") == {"known": True, "read": "public", "write": False}
+    assert resolve(DATA, "dom-a", "agent:codex") == {"known": True, "read": "internal", "write": True, "server_tools": []}
+    assert resolve(DATA, "dom-a", "agent:claude") == {"known": True, "read": "restricted", "write": False, "server_tools": []}
+    assert resolve(DATA, "dom-a", "agent:gemini") == {"known": True, "read": "public", "write": False, "server_tools": []}
 
 
 def test_who_matches_nothing_has_nothing() -> None:
@@ -26,7 +26,7 @@ def test_who_matches_nothing_has_nothing() -> None:
 
 def test_owner_and_amem_itself_have_all_of_a_domain() -> None:
     for principal in (OWNER, "system:amem"):
-        assert resolve(DATA, "dom-b", principal) == {"known": True, "read": "restricted", "write": True}
+        assert resolve(DATA, "dom-b", principal) == {"known": True, "read": "restricted", "write": True, "server_tools": []}
 
 
 _patterns = st.lists(st.text("ab*?:[]", min_size=1, max_size=5), max_size=6, unique=True)
@@ -34,7 +34,10 @@ _patterns = st.lists(st.text("ab*?:[]", min_size=1, max_size=5), max_size=6, uni
 
 @given(_patterns, st.text("ab:", max_size=4))
 def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str], name: str) -> None:
-    granted = {pattern: PrincipalGrant(read=list(Label)[i % 3], write=i % 2 == 0) for i, pattern in enumerate(patterns)}
+    granted = {
+        pattern: PrincipalGrant(read=list(Label)[i % 3], write=i % 2 == 0, server_tools=("mcp",) * (i % 2))
+        for i, pattern in enumerate(patterns)
+    }
     grants = Grants(
         owner=OWNER, domains={"dom-a": DomainGrant(principals=granted)}, destinations={"x": DestinationGrant(ceiling=Label.PUBLIC)}
     )
@@ -42,7 +45,7 @@ def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str],
     if expected is None:
         assert found == STRANGER and not any(fnmatchcase(name, pattern) for pattern in patterns)
     else:
-        assert found == {"known": True, "read": expected.read, "write": expected.write}
+        assert found == {"known": True, "read": expected.read, "write": expected.write, "server_tools": list(expected.server_tools)}
 
 
 def test_the_data_holds_words_and_no_addresses() -> None:

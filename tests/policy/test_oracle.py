@@ -23,7 +23,21 @@ pytestmark = pytest.mark.skipif(opa.library() is None, reason="the policy oracle
 LABELS = ["public", "internal", "restricted"]
 VALUES: dict[str, Callable[[random.Random], Any]] = {
     "action": lambda r: r.choice(
-        ["model_call", "read", "write", "write", "write", "release", "drop", "promote", "promote", "approve", "decline", "nothing"]
+        [
+            "model_call",
+            "server_tool",
+            "read",
+            "write",
+            "write",
+            "write",
+            "release",
+            "drop",
+            "promote",
+            "promote",
+            "approve",
+            "decline",
+            "nothing",
+        ]
     ),
     "principal": lambda r: r.choice([OWNER, "agent:codex", "agent:x"]),
     "owner": lambda r: r.choice([OWNER, OWNER, "human:acme:eve"]),
@@ -48,7 +62,13 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "proposer": lambda r: r.choice([OWNER, "agent:codex"]),
     "proposed": lambda r: r.choice([1, 2]),
     "version": lambda r: r.choice([1, 2]),
-    "grant": lambda r: {"known": r.random() < 0.8, "read": r.choice([*LABELS, "none"]), "write": r.random() < 0.7},
+    "tools": lambda r: r.choice([[], ["mcp"], ["mcp", "web_search"], ["web_fetch"]]),
+    "grant": lambda r: {
+        "known": r.random() < 0.8,
+        "read": r.choice([*LABELS, "none"]),
+        "write": r.random() < 0.7,
+        "server_tools": r.choice([[], ["mcp"], ["mcp", "web_search"]]),
+    },
 }
 OTHER = [None, 1, -1, 1.5, "", "none", "20", True, [], [1], {}, {"a": None}]
 
