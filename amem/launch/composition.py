@@ -133,11 +133,13 @@ class Composition:
 
     def _open(self, memory: "Memory") -> "Session":
         from amem.egress import meter
+        from amem.launch import trees
         from amem.memory.session import agent_session
 
         found, root = self._ready.plan, self._settings.root
 
         def persist(label: "Label") -> None:
+            trees.mark(root, found.writable, label, self._ready.id)
             meter.raise_label(root, self._ready.id, label)
 
         return agent_session(

@@ -14,6 +14,7 @@ from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, choose
+from amem.launch import trees
 from amem.launch.care import Place, holds_git, place
 from amem.model.call import Dialect
 from amem.model.label import Label
@@ -86,6 +87,11 @@ class Plan:
     timeout_s: float
 
     @property
+    def writable(self) -> tuple[str, ...]:
+        """The host paths a session may write, its home apart."""
+        return (self.place.workdir, *(bind.source for bind in self.binds if bind.writable))
+
+    @property
     def workdir(self) -> Path:
         """The work tree."""
         return Path(self.place.workdir)
@@ -102,6 +108,12 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     if grant is None:
         raise ConfigError(f"{root.grants}: grants.{domain}: no pattern covers {principal}: no access", hint="amem doctor --config")
     table = routes.table(choice.destination, choice.auth, grants, credentials)
+    where = place_of(asked.workdir, root, environment)
+    binds = tuple(
+        _extra(path, root, environment, writable=writable)
+        for paths, writable in ((asked.read_only, False), (asked.read_write, True))
+        for path in paths
+    )
     return Plan(
         harness=harness,
         program=_program(harness, asked, root, environment),
@@ -113,13 +125,12 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         args=() if harness.name == "command" else asked.args,
         domain=domain,
         principal=principal,
-        label=asked.label or Label.PUBLIC,
+        label=trees.label(root, (where.workdir, *(bind.source for bind in binds)), floor=asked.label or Label.PUBLIC),
         ceiling=grants.destinations[choice.destination].ceiling,
         handling=grant.read,
         server_tools=grant.server_tools,
-        place=place_of(asked.workdir, root, environment),
-        binds=tuple(_extra(path, root, environment, writable=False) for path in asked.read_only)
-        + tuple(_extra(path, root, environment, writable=True) for path in asked.read_write),
+        place=where,
+        binds=binds,
         limits=_limits(grants.limits, asked.limits),
         timeout_s=asked.timeout_s or grants.limits.wall_clock_s,
     )

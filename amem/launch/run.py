@@ -14,7 +14,7 @@ from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
-from amem.launch import care, instructions
+from amem.launch import care, instructions, trees
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir
@@ -22,6 +22,7 @@ from amem.launch.plan import PORT, Asked, Plan, import_folder, key_folder, own_f
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.model import clock, ids
+from amem.model.label import Label
 from amem.sandbox import host, spec, worktree
 from amem.sandbox.plan import plan as sandbox_plan
 
@@ -183,10 +184,13 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         try:
             facts = facts or host.facts(sandbox)
             before = care.marks(ready.plan.place, facts.tree)
+            trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             for warning in running.warnings:
                 note(warning)
+            if ready.plan.label.exceeds(sitting.asked.label or Label.PUBLIC):
+                note(f"this session starts at {ready.plan.label}: a session that had read {ready.plan.label} entries could write its tree")
             if ready.instructions is not None:
                 note(ready.instructions)
             if import_folder(ready.spec.workdir):

@@ -1,13 +1,17 @@
 """A work tree's own care: what git needs works inside, and nothing that the host obeys changes without a word."""
 
+import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from amem.testing.demo import MODEL, PROMPT, SCRIPT
 from amem.testing.provider import Running
-from tests.acceptance.conftest import Place
+from tests.acceptance.conftest import PROJECT, Place
 
 
 def git(folder: Path, *words: str) -> str:
@@ -159,3 +163,33 @@ def test_a_session_is_shown_and_taken_back(repo: Place) -> None:
     assert git(repo.tree, "rev-parse", "HEAD") == head and git(repo.tree, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"
     plain = repo.launch("--json", "--", "true").json["id"]
     assert repo.amem("session", "diff", plain).code == 3
+
+
+def test_a_tree_carries_the_label_of_the_sessions_that_could_write_it(repo: Place, provider: Running) -> None:
+    """What a session has read may stand in the tree; the next session does not carry it past a ceiling."""
+    provider.load(SCRIPT)
+    shutil.copy(PROJECT / "examples" / "agent.py", repo.tree)
+    assert (
+        repo.amem(
+            "write", "--type", "fact", "--title", "How a model call leaves", "--body", "Through the egress.", "--label", "internal"
+        ).code
+        == 0
+    )
+    first = repo.launch("--json", "--model", MODEL, "--prompt", PROMPT, "--", sys.executable, "agent.py")
+    assert (first.code, first.json["label"]) == (0, "internal"), first.err
+    kept = json.loads((repo.root / "state" / "worktrees.json").read_text())
+    assert {path: row["label"] for path, row in kept.items()} == {str(repo.tree): "internal"}
+    grants = repo.root / "grants.toml"
+    grants.write_text(grants.read_text().replace('[destinations.demo]\nceiling = "internal"', '[destinations.demo]\nceiling = "public"'))
+    sent = len(provider.log)
+    second = repo.launch("--json", "--model", MODEL, "--prompt", PROMPT, "--", sys.executable, "agent.py")
+    assert "starts at internal" in second.err and second.code != 0
+    assert [exchange for exchange in provider.log[sent:] if exchange.method == "POST"] == []
+    other = repo.base / "other"
+    other.mkdir()
+    flags = ["--harness", "command", "--auth", "key", "--provider", "demo", "--json"]
+    elsewhere = repo.amem("launch", *flags, "--workdir", str(other), "--", "true")
+    assert elsewhere.json["label"] == "public" and "starts at" not in elsewhere.err
+    shown = repo.amem("launch", *flags, "--workdir", str(other), "--ro", str(repo.tree / "deep"), "--", "true")
+    assert shown.json["label"] == "internal"
+    assert json.loads((repo.root / "state" / "worktrees.json").read_text())[str(other)]["label"] == "internal"
