@@ -33,6 +33,12 @@ class Reading:
             raise not_found(task)
         return found[task]
 
+    def filed_by(self, domain: str, session: str, *, since_ms: int = 0) -> tuple[str, ...]:
+        """See `store.Ledger`."""
+        values = {"session": f'%"session":"{session}"%', "at_ms": since_ms}
+        rows = self._backend.read(domain, lambda tx: tx.rows("filed", values))
+        return tuple(row[0] for row in rows if domain_of(row[0]) == domain)
+
     def promotions(self, entry: str) -> "tuple[Promotion, ...]":
         """See `store.Ledger`."""
         from amem.ledger import promotions

@@ -230,6 +230,9 @@ class Ledger(Protocol):
     def settle(self, entry: str, task: str, *, by: str, state: "State", why: str | None = None) -> "Promotion | Refused":
         """Say that a proposal landed or was declined; its task is closed."""
 
+    def filed_by(self, domain: str, session: str, *, since_ms: int = 0) -> tuple[str, ...]:
+        """The tasks that a session filed since then, oldest first."""
+
     def promotions(self, entry: str) -> "tuple[Promotion, ...]":
         """The promotions and proposals of an entry, in order."""
 

@@ -23,10 +23,11 @@ SERVER_TOOL = "server_tool"
 WRITE = "write"
 RELEASE = "release"
 DROP = "drop"
+DEMOTE = "demote"
 PROMOTE = "promote"
 APPROVE = "approve"
 DECLINE = "decline"
-OWNER_ACTS = frozenset({RELEASE, DROP})
+OWNER_ACTS = frozenset({RELEASE, DROP, DEMOTE})
 """What the owner alone does, to one thing: the `subject`."""
 
 FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "secret", "quotes")

@@ -38,6 +38,9 @@ COMMANDS = {
     "approve": Command("amem.commands.promote", "approve", "land a proposal of somebody else's", "Perimeter"),
     "decline": Command("amem.commands.promote", "decline", "say no to a proposal", "Perimeter"),
     "promotions": Command("amem.commands.promote", "promotions", "who promoted an entry, and why", "Perimeter"),
+    "taint": Command("amem.commands.reach", "taint", "who read an entry, and what they wrote after", "Perimeter"),
+    "why": Command("amem.commands.reach", "why", "why an entry is, or is not, served to somebody", "Perimeter"),
+    "demote": Command("amem.commands.reach", "demote", "take an entry out of service, with a tombstone", "Perimeter"),
     "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }
 

@@ -90,3 +90,16 @@ class MemoryWrite(Event):
     """sha256 of the body."""
     label: str
     task: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryAct(Event):
+    """What the owner did to entries, once it was done."""
+
+    event = "memory.act"
+    log = "writes.jsonl"
+
+    act: str
+    entries: tuple[str, ...]
+    why: str
+    """In the owner's words."""

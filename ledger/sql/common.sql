@@ -108,3 +108,7 @@ select p.seq, p.entry, p.version, p.tier, p.principal, p.at_ms, p.state, p.why, 
 -- settle_promotion --
 -- Say what became of a promotion.
 update @promotion set state = :state where seq = :seq
+
+-- filed --
+-- The tasks that a session filed from then on, in order; `session` is a pattern over the event's keys.
+select e.task from @event e where e.kind = 'created' and e.at_ms >= :at_ms and e.data like :session order by e.seq

@@ -178,10 +178,10 @@ _write_held contains {
 }
 
 #
-# The owner's acts: to release a held write into the record as it was written, or to drop it.
+# The owner's acts: to release a held write into the record as it was written, or drop it; to take an entry out of service.
 #
 
-_owner_acts := {"release", "drop"}
+_owner_acts := {"release", "drop", "demote"}
 
 decision := {"allow": true, "hold": false, "reasons": []} if {
 	input.action in _owner_acts

@@ -32,6 +32,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
             "write",
             "release",
             "drop",
+            "demote",
             "promote",
             "promote",
             "approve",
