@@ -68,6 +68,8 @@ class _Notes(NamedTuple):
 
     files: Mapping[str, list[str]]
     """Path → mark, mode and blob, as read last: what carries the same mark need not be read again."""
+    tree: str
+    """git's name of the tree with these files."""
     sessions: list[str]
     """Oldest first."""
 
@@ -89,10 +91,11 @@ class Store:
             now_ns = time.time_ns()
             modes: dict[str, list[str]] = {}
             with self._importing() as out:
-                lines = []
+                lines: list[bytes] = []
+                base = self._base(notes)
                 for path, about, folder in _files(self.workdir, left_out):
                     mark = f"{about.st_ino}:{about.st_size}:{about.st_mode:o}:{about.st_ctime_ns}"
-                    known = notes.files.get(path)
+                    known = last = notes.files.get(path)
                     if known is None or known[0] != mark:
                         content = _content(folder, os.path.basename(path), about)
                         if content is None:
@@ -103,14 +106,19 @@ class Store:
                     new[path] = known if about.st_ctime_ns < now_ns - _RACY_NS else ["", *known[1:]]
                     if (bits := stat.S_IMODE(about.st_mode)) not in (0o644, 0o755, 0o777):
                         modes.setdefault(f"{bits:o}", []).append(path)
-                    lines.append(b"M %s %s %s\n" % (known[1].encode(), known[2].encode(), _quoted(path)))
+                    if not base or last is None or last[1:] != known[1:]:
+                        lines.append(b"M %s %s %s\n" % (known[1].encode(), known[2].encode(), _quoted(path)))
                 message = json.dumps({"modes": modes, "left_out": left_out}).encode()
                 head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {now_ns // 10**9} +0000\n"
                 out.write(head.encode() + b"data %d\n%s\ndeleteall\n" % (len(message), message))
+                if base:
+                    out.write(b'M 040000 %s ""\n' % base.encode())
+                    out.writelines(b"D %s\n" % _quoted(path) for path in notes.files if path not in new)
                 out.writelines(lines)
             sessions = self._prune([*(each for each in notes.sessions if each != session), session])
             new_notes = self._path / "amem-notes.new"
-            new_notes.write_text(json.dumps({"files": new, "sessions": sessions}))
+            tree = self._git("rev-parse", f"refs/sessions/{session}/{when}^{{tree}}").decode().strip()
+            new_notes.write_text(json.dumps({"files": new, "tree": tree, "sessions": sessions}))
             new_notes.replace(self._path / "amem-notes.json")
         return tuple(left_out)
 
@@ -156,8 +164,17 @@ class Store:
     def _notes(self) -> "_Notes":
         with suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads((self._path / "amem-notes.json").read_bytes())
-            return _Notes(dict(found["files"]), list(found["sessions"]))
-        return _Notes({}, [])
+            return _Notes(dict(found["files"]), str(found["tree"]), list(found["sessions"]))
+        return _Notes({}, "", [])
+
+    def _base(self, notes: "_Notes") -> str:
+        """The tree that the next snapshot starts from, so that only what changed is told to git; empty where there is none."""
+        if not notes.tree:
+            return ""
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", f"{notes.tree}^{{tree}}").decode().strip()
+        except UnavailableError:
+            return ""
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
