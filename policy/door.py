@@ -20,6 +20,8 @@ class Door:
         self._engine = engine
         self._append = append
         self._clock = clock
+        self._look: Callable[[], PolicyEngine | None] = lambda: None
+        self._generation = 0
 
     @property
     def version(self) -> str:
@@ -29,9 +31,21 @@ class Door:
     def swap(self, engine: PolicyEngine) -> None:
         """Put another policy or other grants in force from the next decision on; one under way ends under the old."""
         self._engine = engine
+        self._generation += 1
+
+    def watch(self, look: Callable[[], PolicyEngine | None]) -> None:
+        """Ask `look` before each decision for what is to be in force from then on, if that changed (`live.Live`)."""
+        self._look = look
+
+    def generation(self) -> int:
+        """How often what is in force has changed, this moment included. Raises what the look raises."""
+        if (engine := self._look()) is not None:
+            self.swap(engine)
+        return self._generation
 
     def decide(self, request: Request) -> Decision:
-        """The decision, already in the log. Raises what `append` raises."""
+        """The decision, already in the log. Raises what `append`, or the look at what is in force, raises."""
+        self.generation()
         decision = self._engine.decide(request)
         self._append(event(request, decision, stamp(self._clock())))
         return decision

@@ -38,12 +38,15 @@ class Composition:
         """Import and build everything; the result serves. Raises what the parts raise."""
         import asyncio
         from contextlib import AsyncExitStack
+        from zoneinfo import ZoneInfo
 
         from aiohttp import web
 
         from amem.egress import server
         from amem.egress.access import Access, granted
         from amem.egress.meter import Meter
+        from amem.egress.reserve import Reservations
+        from amem.launch.inforce import InForce
         from amem.memory.session import open_memory
         from amem.server.app import McpApp, add_routes, new_worker
 
@@ -57,6 +60,7 @@ class Composition:
         # Of the provider's hosts only those that this harness's login needs: a tunnel carries what nobody can meter.
         tunnels = {host: way for host, way in limits["tunnels"].items() if f"{host}:443" in found.harness.tunnel_hosts}
         login = self._ready.login
+        force = InForce(memory, session, found.destination)
         access = Access(
             session=session.id,
             principal=session.principal,
@@ -67,10 +71,16 @@ class Composition:
             credential=found.credential,
             label=lambda: session.label,
             decide=memory.door.decide,
-            stopped=lambda: self.stopped,
+            stopped=lambda: self.stopped or force.revoked(),
+            generation=force.generation,
             note=memory.append,
             pinned=login.secrets if login is not None else (),
-            **{**limits, "tunnels": tunnels},
+            **{
+                **limits,
+                "tunnels": tunnels,
+                "spend": force,
+                "reservations": Reservations(root, ZoneInfo(self._settings.grants.spend_zone)),
+            },
         )
 
         worker = new_worker()

@@ -148,7 +148,7 @@ def log(memory: Memory, session: Session, tool: str, served: Iterable[Hit | Row]
 
 def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
     """The filter of one domain: the policy is asked once, its answer cut down to the grant and the handling."""
-    known = (domain, memory.door.version)
+    known = (domain, memory.door.generation())
     if known in session.filters:
         return session.filters[known]
     grant = memory.grants.grant(domain, session.principal)

@@ -65,8 +65,8 @@ class Session:
         self.held: list[str] = []
         self.lineage: Tier | None = None
         """The least trusted tier among what was served to it; None while nothing was."""
-        self.filters: dict[tuple[str, str], Filter] = {}
-        """The read filter by domain and policy version: the policy is asked once for each."""
+        self.filters: dict[tuple[str, int], Filter] = {}
+        """The read filter by domain and generation of the policy: it is asked once for each."""
         self._label = label
         self._kept = label
         self._persist = persist
@@ -169,6 +169,10 @@ class Memory:
         self._ledger: Ledger | None = None
         self._logs = logs
 
+    def granted(self, grants: "Grants") -> None:
+        """Other grants are in force from now on."""
+        self.grants = grants
+
     @property
     def ledger(self) -> "Ledger":
         """The root's tasks, opened when first asked for: most sessions never do. Raises UnavailableError."""
@@ -196,6 +200,7 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
     """
     from amem.policy import engine
     from amem.policy.door import Door
+    from amem.policy.live import Live
     from amem.record.index import Index
     from amem.record.store import Store
 
@@ -208,7 +213,11 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
         index.rebuild()  # the same result as noticing every file, several times faster
     else:
         index.refresh()
-    return Memory(root, grants, Door(policy, logs.append, clock), index, Store(root), logs.append, clock, logs)
+    door, live = Door(policy, logs.append, clock), Live(root, grants)
+    memory = Memory(root, grants, door, index, Store(root), logs.append, clock, logs)
+    live.on_change = memory.granted
+    door.watch(live.look)
+    return memory
 
 
 def owner_session(memory: Memory, principal: str, domain: str) -> Session:

@@ -4,6 +4,7 @@ Named tuples where nothing more is needed: every command reads this, and a froze
 """
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ from amem.model.label import Label
 from amem.settings.toml import Table, read
 
 T = TypeVar("T")
+
+IMPORTED_NS = time.time_ns()
+"""Before any grants of this process were read: a file that has not changed since then is as they were read."""
 
 
 class PrincipalGrant(NamedTuple):
