@@ -24,10 +24,11 @@ WRITE = "write"
 RELEASE = "release"
 DROP = "drop"
 DEMOTE = "demote"
+CONTAIN = "contain"
 PROMOTE = "promote"
 APPROVE = "approve"
 DECLINE = "decline"
-OWNER_ACTS = frozenset({RELEASE, DROP, DEMOTE})
+OWNER_ACTS = frozenset({RELEASE, DROP, DEMOTE, CONTAIN})
 """What the owner alone does, to one thing: the `subject`."""
 
 FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "secret", "quotes")

@@ -40,6 +40,7 @@ COMMANDS = {
     "promotions": Command("amem.commands.promote", "promotions", "who promoted an entry, and why", "Perimeter"),
     "taint": Command("amem.commands.reach", "taint", "who read an entry, and what they wrote after", "Perimeter"),
     "why": Command("amem.commands.reach", "why", "why an entry is, or is not, served to somebody", "Perimeter"),
+    "contain": Command("amem.commands.contain", "command", "take an entry and all it reached out of service; undo it", "Perimeter"),
     "demote": Command("amem.commands.reach", "demote", "take an entry out of service, with a tombstone", "Perimeter"),
     "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }

@@ -36,7 +36,7 @@ def taint(context: Context, id: str, depth: int, since: datetime | None) -> int:
     if not found.readers and not _known(context, id):
         raise NotFoundError(f"nothing is known of {id}", hint="amem list")
     with open_reading(context.root, context.grants) as ledger:
-        tasks = tracing.tasks(found, lambda one: ledger.filed_by(one.domain, one.session, since_ms=_ms(one.read_at)))
+        tasks = tracing.tasks(found, lambda one: ledger.filed_by(one.domain, one.session, since_ms=one.since_ms))
     if context.flags.json:
         shown = [
             {"session": one.session, "principal": one.principal, "read_at": one.read_at, "wrote": list(one.wrote)} for one in found.readers
@@ -127,7 +127,3 @@ def _known(context: Context, id: str) -> bool:
     except NotFoundError:
         return False
     return True
-
-
-def _ms(instant: str) -> int:
-    return int(clock.parse(instant).timestamp() * 1000)

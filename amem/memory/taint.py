@@ -8,6 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from amem.model.clock import parse
+
+CLOCKS_APART_MS = 5000
+"""How far the ledger's clock may be behind the logs': what was filed within it counts as filed after."""
 Events = Iterable[Mapping[str, Any]]
 
 
@@ -22,6 +26,11 @@ class Reader(NamedTuple):
     wrote: tuple[str, ...]
     """Entries, and held writes that were not released."""
     domain: str
+
+    @property
+    def since_ms(self) -> int:
+        """From when on what it filed counts, by the ledger's clock."""
+        return int(parse(self.read_at).timestamp() * 1000) - CLOCKS_APART_MS
 
 
 class Reach(NamedTuple):

@@ -78,6 +78,25 @@ class Store:
             _sync_folder(place.parent)
         return place
 
+    def take(self, entry_id: str, to: Path) -> None:
+        """Move an entry's file out of the record, byte for byte, while nobody writes a version of it. Raises NotFoundError, OSError."""
+        with self._lock():
+            place = self.path(entry_id)
+            os.rename(place, to)
+            _sync_folder(to.parent)
+            _sync_folder(place.parent)
+
+    def give(self, kept: Path, relative: str) -> Path:
+        """Put a file that was taken back in its place, and return the path. Raises ConflictError when something stands there, OSError."""
+        place = self.folder / relative
+        with self._lock():
+            if os.path.lexists(place):
+                raise ConflictError(f"{relative} is taken: what was contained cannot go back there")
+            self._folders(place.parent)
+            os.rename(kept, place)
+            _sync_folder(place.parent)
+        return place
+
     def read(self, entry_id: str) -> Entry:
         """Read one entry. Raises NotFoundError, Malformed, OSError."""
         return self.load(self.path(entry_id)).entry

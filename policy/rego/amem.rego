@@ -178,10 +178,11 @@ _write_held contains {
 }
 
 #
-# The owner's acts: to release a held write into the record as it was written, or drop it; to take an entry out of service.
+# The owner's acts: to release a held write into the record as it was written, or drop it; to take an entry out of
+# service, or everything that it reached.
 #
 
-_owner_acts := {"release", "drop", "demote"}
+_owner_acts := {"release", "drop", "demote", "contain"}
 
 decision := {"allow": true, "hold": false, "reasons": []} if {
 	input.action in _owner_acts

@@ -33,6 +33,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
             "release",
             "drop",
             "demote",
+            "contain",
             "promote",
             "promote",
             "approve",
