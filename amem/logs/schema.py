@@ -103,3 +103,14 @@ class MemoryAct(Event):
     entries: tuple[str, ...]
     why: str
     """In the owner's words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor(Event):
+    """How far each log went at this moment: what shows later that one was cut back."""
+
+    event = "anchor"
+    log = "anchors.jsonl"
+
+    heads: dict[str, dict[str, Any]]
+    """By log: `{lines, digest}`, the digest of its last line."""

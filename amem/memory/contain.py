@@ -23,6 +23,7 @@ from amem.model.ids import is_id
 from amem.policy import request
 from amem.record import quarantine
 from amem.record.store import write_new
+from amem.settings.root import Root
 
 _LIST = "act.json"
 UNDO = "contain.undo"
@@ -97,6 +98,12 @@ def undo(memory: Memory, session: Session, id: str, why: str) -> Contained:
         os.unlink(folder / _LIST)
         os.rmdir(folder)
     return found
+
+
+def contained(root: Root) -> frozenset[str]:
+    """Every entry that an act keeps out of the record now."""
+    lists = (_listed(path.parent)[0] for path in (root.quarantine / "contained").glob(f"*/{_LIST}"))
+    return frozenset(entry for found in lists for entry in found.held)
 
 
 def _plan(memory: Memory, id: str) -> Contained:

@@ -1,0 +1,96 @@
+"""Tampering that shows: each change to a root that was made behind amem, and none where there was none."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from amem.logs import writer
+from amem.logs.schema import Anchor
+from amem.memory.contain import contain, contained
+from amem.memory.promote import promote
+from amem.memory.session import Memory
+from amem.memory.verify import Broken, Verified, total, verify
+from amem.model.entry import Tier
+from amem.model.label import Label
+from amem.record import markdown
+
+from .seed import agent, owner, written
+
+
+def verified(memory: Memory) -> Verified:
+    return verify(memory.root.state, memory.store, memory.ledger.promotions, contained(memory.root))
+
+
+def anchored(memory: Memory) -> None:
+    heads = {name: head._asdict() for name, head in verified(memory).heads.items()}
+    writer.append(memory.root.state, Anchor(at="2026-11-30T12:00:00.000Z", heads=heads))
+
+
+def test_nothing_is_broken_after_honest_work(memory: Memory) -> None:
+    entry, other = written(memory, agent(memory)), written(memory, agent(memory), "Other")
+    promote(memory, owner(memory), entry.id, Tier.CURATED, "Checked.")
+    written(memory, agent(memory), "Newer", supersedes=[other.id])
+    anchored(memory)
+    contain(memory, owner(memory), other.id, "poisoned")
+    found = verified(memory)
+    assert found.broken == ()
+    assert (found.entries, found.lines > 6) == (3, True)
+    assert total(found.heads) == total(verified(memory).heads)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entry: replace(entry, body=entry.body + "And more."),
+        lambda entry: replace(entry, tier=Tier.VERIFIED),
+        lambda entry: replace(entry, classification=Label.PUBLIC),
+        lambda entry: replace(entry, type="policy"),
+    ],
+)
+def test_a_changed_entry_shows(memory: Memory, change: Callable[..., object]) -> None:
+    entry = written(memory, agent(memory))
+    memory.store.path(entry.id).write_bytes(markdown.format(change(entry)))  # type: ignore[arg-type]
+    assert verified(memory).broken == (Broken("entry", entry.id, "changed"),)
+
+
+def test_an_entry_that_is_gone_or_garbage_shows(memory: Memory) -> None:
+    gone, garbage = written(memory, agent(memory)), written(memory, agent(memory), "Other")
+    memory.store.path(gone.id).unlink()
+    memory.store.path(garbage.id).write_bytes(b"\xff")
+    assert verified(memory).broken == (Broken("entry", gone.id, "dropped"), Broken("entry", garbage.id, "changed"))
+
+
+def edit(memory: Memory, log: str, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path = memory.root.state / log
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (lambda found: [found[0].replace(b'"allow":true', b'"allow":false'), *found[1:]], Broken("line", "decisions.jsonl:2", "changed")),
+        (lambda found: [found[0], *found[2:]], Broken("line", "decisions.jsonl:2", "changed")),
+        (lambda found: [found[1], found[0], *found[2:]], Broken("line", "decisions.jsonl:1", "changed")),
+        (lambda found: found[:-1], Broken("log", "decisions.jsonl", "rolled_back")),
+        (lambda found: [*found[:-1], found[-1].replace(b'"allow":true', b'"allow":false')], Broken("line", "decisions.jsonl:3", "changed")),
+        (lambda found: [], Broken("log", "decisions.jsonl", "rolled_back")),
+    ],
+)
+def test_a_log_that_was_touched_shows(memory: Memory, change: Callable[[list[bytes]], list[bytes]], broken: Broken) -> None:
+    for n in range(3):
+        written(memory, agent(memory), f"Entry {n}")
+    anchored(memory)
+    edit(memory, "decisions.jsonl", change)
+    assert broken in verified(memory).broken
+
+
+def test_a_new_line_after_the_anchor_is_no_change(memory: Memory) -> None:
+    written(memory, agent(memory))
+    anchored(memory)
+    written(memory, agent(memory), "Later")
+    assert verified(memory).broken == ()
+    edit(memory, "anchors.jsonl", lambda found: [json.dumps({**json.loads(found[0]), "heads": {}}).encode() + b"\n"])
+    anchored(memory)
+    assert verified(memory).broken == ()  # the only anchor's own first line is linked to by nothing: keep the head elsewhere
