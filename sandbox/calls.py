@@ -123,6 +123,12 @@ def open_beneath(folder: int, name: str, flags: int, resolve: int = RESOLVE_BENE
     return call(OPENAT2, folder, os.fsencode(name), how, ctypes.c_ulong(len(how)), name=name)
 
 
+def disconnect(descriptor: int) -> None:
+    """connect(2) to AF_UNSPEC: a TCP socket as new, in the network namespace it was made in. Raises OSError."""
+    if _libc.connect(descriptor, bytes(16), 16) < 0:
+        _fail("socket")
+
+
 def pivot_root(new: str, old: str) -> None:
     """pivot_root(2). Raises OSError."""
     call(PIVOT_ROOT, os.fsencode(new), os.fsencode(old), name=new)

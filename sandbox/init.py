@@ -49,7 +49,7 @@ class Context:
         """The new root's /dev/null, once something was covered with it."""
         self.warnings: list[str] = []
         self.passing: list[int] = []
-        """Descriptors for the launcher, which go out with the next message: the listener, then the output pipes of a headless run."""
+        """Descriptors for the launcher, which go out with the next message: listeners, sockets, the output pipes of a headless run."""
 
 
 def send(link: _socket.socket, message: tuple[object, ...], fds: list[int] | None = None) -> None:
@@ -250,6 +250,10 @@ def _listen(context: Context, port: int) -> None:
     context.passing.append(network.listen(port))
 
 
+def _sockets(context: Context, count: int) -> None:
+    context.passing += [network.unconnected() for _ in range(count)]
+
+
 def _take(context: Context, key: str, source: str, attributes: int, real: bool) -> None:
     context.taken[key] = mounts.take(source, attributes, real=real)
 
@@ -323,6 +327,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "orphan": _orphan,
     "loopback": lambda context: network.loopback_up(),
     "listen": _listen,
+    "sockets": _sockets,
     "private": lambda context: mounts.make_private(),
     "take": _take,
     "become": _become,

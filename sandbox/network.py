@@ -29,6 +29,11 @@ def listen(port: int) -> int:
     return sock.detach()
 
 
+def unconnected() -> int:
+    """A TCP socket that, whoever connects it, connects in the present namespace. Raises OSError."""
+    return _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC).detach()
+
+
 def send_fds(sock: _socket.socket, data: bytes, fds: list[int]) -> None:
     """Send bytes with descriptors beside the first of them, all of it."""
     rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"={len(fds)}i", *fds))] if fds else []

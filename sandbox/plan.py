@@ -10,7 +10,7 @@ from typing import NamedTuple
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
-from amem.sandbox.spec import MIB, Bind, SandboxSpec, is_below, problems
+from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, is_below, problems
 
 # Mount attributes (linux/mount.h), as in `calls`.
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
@@ -126,6 +126,8 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         Step("scrub", (), "scrub"),
         Step("loopback"),
         Step("listen", (spec.port,)),
+        *(Step("listen", (port,)) for port in spec.host_ports),
+        *((Step("sockets", (SOCKETS,)),) if spec.ports else ()),
         Step("private"),
         *(
             Step("take", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real))

@@ -9,6 +9,10 @@ import errno
 import select
 import socket
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 CHUNK = 1 << 16
 BACKLOG = 1024
 
@@ -30,11 +34,12 @@ class _End:
 
 
 class Relay:
-    """Accepts on a listening socket and joins each connection with one to the Unix socket at `path`."""
+    """Accepts on a listening socket and joins each connection with one to a Unix socket, or to what the caller dials."""
 
-    def __init__(self, listener: socket.socket, path: str) -> None:
+    def __init__(self, listener: socket.socket, target: "str | Callable[[], socket.socket]") -> None:
+        """`target`: the path of the Unix socket, or what makes a connection and raises OSError where it cannot."""
         self._listener = listener
-        self._path = path
+        self._dial = _unix(target) if isinstance(target, str) else target
         self._poll = select.epoll()
         self._ends: dict[int, _End] = {}
         self._wake, self._stop = socket.socketpair()
@@ -69,12 +74,9 @@ class Relay:
             if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.EINTR):
                 return
             raise
-        far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            far.settimeout(5)  # a full backlog there; nothing else can make a connect on a Unix socket wait
-            far.connect(self._path)
+            far = self._dial()
         except OSError:
-            far.close()
             near.close()
             return
         near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -146,6 +148,8 @@ class Relay:
     def _close(self, end: _End) -> None:
         for each in (end, end.other):
             if self._ends.pop(each.sock.fileno(), None) is not None:
+                if not each.gone:
+                    self._poll.unregister(each.sock.fileno())  # closing alone does not, where another descriptor is open
                 each.sock.close()
 
     def _close_all(self) -> None:
@@ -154,6 +158,20 @@ class Relay:
         for sock in (self._listener, self._wake, self._stop):
             sock.close()
         self._poll.close()
+
+
+def _unix(path: str) -> "Callable[[], socket.socket]":
+    def dial() -> socket.socket:
+        far = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            far.settimeout(5)  # a full backlog there; nothing else can make a connect on a Unix socket wait
+            far.connect(path)
+        except OSError:
+            far.close()
+            raise
+        return far
+
+    return dial
 
 
 def listen(port: int) -> socket.socket:

@@ -22,7 +22,7 @@ from amem.sandbox import causes
 from amem.sandbox.child import Stage
 from amem.sandbox.init import RESUME_FOREGROUND
 from amem.sandbox.plan import Step
-from amem.sandbox.spec import SandboxSpec
+from amem.sandbox.spec import SOCKETS, SandboxSpec
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """What the launcher receives and the harness gets."""
@@ -32,6 +32,7 @@ GRACE_S = 3.0
 
 _TERMINAL_POLL_S = 0.3  # bash sends no SIGCONT on `fg` of a job that runs in the background
 _MESSAGE_LIMIT = 1 << 20
+_MOST_FDS = 253  # what one message can carry (SCM_MAX_FD)
 
 
 def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: float) -> "Running":
@@ -39,14 +40,15 @@ def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: fl
     steps = tuple((step.verb, step.args) for step in plan)
     body = marshal.dumps((_plain(steps), (_plain(spec.argv), _plain(spec.env), spec.cwd), not spec.interactive))
     link = socket.socket(fileno=stage.link.detach())
-    running = Running(stage, link, spec.interactive)
+    running = Running(stage, link, spec)
     try:
         link.sendall(len(body).to_bytes(4, "little") + body)
         running._await_start(time.monotonic() + timeout_s)
     except BaseException as error:
         running.kill()
-        if running.listener_fd >= 0:
-            os.close(running.listener_fd)
+        for fd in (running.listener_fd, *running.host_port_fds, *running.socket_fds):
+            if fd >= 0:
+                os.close(fd)
         if isinstance(error, BrokenPipeError | ConnectionResetError):
             raise SandboxError("stage", "the stage process is gone") from error
         raise
@@ -56,9 +58,13 @@ def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: fl
 class Running:
     """A sandbox with a harness in it."""
 
-    def __init__(self, stage: Stage, link: socket.socket, interactive: bool) -> None:
+    def __init__(self, stage: Stage, link: socket.socket, spec: SandboxSpec) -> None:
         self.listener_fd = -1
         """Listening socket of the sandbox's network namespace; the caller's to close or to hand on."""
+        self.host_port_fds: tuple[int, ...] = ()
+        """Listening sockets inside, one for each of the spec's `host_ports`; the caller's, like the listener."""
+        self.socket_fds: tuple[int, ...] = ()
+        """Unconnected sockets of the inside, where the spec names `ports`; the caller's."""
         self.stdout_fd: int | None = None
         self.stderr_fd: int | None = None
         self.pid = -1
@@ -71,7 +77,8 @@ class Running:
         self._stage = stage
         self._link = link
         # Its modes are read before the harness can change them.
-        self._terminal = _Terminal(0) if interactive and os.isatty(0) else None
+        self._passed = (len(spec.host_ports), SOCKETS if spec.ports else 0)
+        self._terminal = _Terminal(0) if spec.interactive and os.isatty(0) else None
         self._pidfd = -1
         self._buffer = bytearray()
         self._started = False
@@ -96,7 +103,7 @@ class Running:
     def _receive(self) -> None:
         """Read what is there and act on whole messages."""
         try:
-            data, ancillary, _, _ = self._link.recvmsg(65536, socket.CMSG_SPACE(16))
+            data, ancillary, _, _ = self._link.recvmsg(65536, socket.CMSG_SPACE(4 * _MOST_FDS))
         except ConnectionResetError:  # PID 1 was killed with an order of ours unread
             data, ancillary = b"", []
         fds = [
@@ -138,9 +145,12 @@ class Running:
                 raise SandboxError("link", f"an unknown message: {message[0]}")
 
     def _accept(self, fds: list[int]) -> None:
-        """The listener, then the output pipes of a headless run; none the second time."""
+        """The listeners, the sockets, then the output pipes of a headless run; none the second time."""
         if fds:
             self.listener_fd = fds.pop(0)
+            listeners, sockets = self._passed
+            self.host_port_fds = tuple(fds.pop(0) for _ in range(listeners))
+            self.socket_fds = tuple(fds.pop(0) for _ in range(sockets))
         if len(fds) >= 2:
             self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
 

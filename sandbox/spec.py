@@ -11,6 +11,11 @@ from typing import NamedTuple
 MIB = 1 << 20
 GIB = 1 << 30
 
+MOST_PORTS = 16
+"""Ports of the host that one session may have."""
+SOCKETS = 64
+"""Connections to ports inside at one time."""
+
 GIT_NAMES = (".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes")
 """What the host's own git would run or obey."""
 
@@ -135,6 +140,10 @@ class SandboxSpec(NamedTuple):
     """User and group id inside; never 0."""
     user_name: str = "agent"
     git: Identity | None = None
+    ports: tuple[int, ...] = ()
+    """Ports inside that the launcher connects to; with any, unconnected sockets of the inside come out."""
+    host_ports: tuple[int, ...] = ()
+    """Ports that listen inside, and whose listening descriptors come out, for services of the host."""
 
 
 def problems(spec: SandboxSpec) -> tuple[str, ...]:
@@ -156,6 +165,11 @@ def problems(spec: SandboxSpec) -> tuple[str, ...]:
     found += [f"env name {name!r} is not allowed" for name, _ in spec.env if not name or "=" in name or _loads_code(name)]
     if not 0 < spec.port < 65536:
         found.append("port must be 1..65535")
+    opened = (spec.port, *spec.ports, *spec.host_ports)
+    if len(set(opened)) < len(opened) or any(not 0 < port < 65536 for port in opened):
+        found.append(f"a port must be 1..65535, named once, and not {spec.port}, where the session's own egress is")
+    if len(spec.host_ports) > MOST_PORTS:
+        found.append(f"more than {MOST_PORTS} ports of the host")
     if not 0 < spec.user_id < 2**31:
         found.append("user_id must be above 0")
     if not spec.user_name.isidentifier() or not spec.user_name.isascii():

@@ -56,6 +56,8 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 @click.option("--git-config", type=click.Choice(["ro", "rw"]), default="ro", show_default=True)
 @click.option("--allow-config-writes", is_flag=True, help="Let it write .claude/, .vscode/, .mcp.json and their like in the tree.")
 @click.option("--snapshot/--no-snapshot", default=False, help="Keep the tree from before the session, for amem session diff and undo.")
+@click.option("--port", "ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port inside on the host.")
+@click.option("--host-port", "host_ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port of the host inside.")
 @click.option("--timeout", type=flags.DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
 @click.option("--max-procs", type=int, metavar="N")
 @click.option("--max-memory", type=flags.SIZE, metavar="SIZE")
@@ -129,6 +131,8 @@ def asked(options: dict[str, Any]) -> "Asked":
         git_config_writable=options["git_config"] == "rw",
         config_writable=options["allow_config_writes"],
         snapshot=options["snapshot"],
+        ports=options["ports"],
+        host_ports=options["host_ports"],
         interactive=prompt is None and sys.stdin.isatty() and sys.stdout.isatty(),
     )
 

@@ -48,6 +48,10 @@ class Asked:
     workdir: str = "."
     read_only: tuple[str, ...] = ()
     read_write: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    """Ports inside that are reached on the host's loopback."""
+    host_ports: tuple[int, ...] = ()
+    """Ports of the host's loopback that are reached inside."""
     timeout_s: float = 0.0
     limits: Mapping[str, int] = field(default_factory=dict)
     session_id: str | None = None

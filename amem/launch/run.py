@@ -29,6 +29,7 @@ from amem.sandbox.plan import plan as sandbox_plan
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness
     from amem.launch.login import Carried
+    from amem.launch.ports import Ports
     from amem.launch.snapshot import Store
     from amem.sandbox.child import Stage
     from amem.sandbox.plan import HostFacts
@@ -107,6 +108,8 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         binds=_binds(found),
         interactive=asked.interactive,
         limits=found.limits,
+        ports=asked.ports,
+        host_ports=asked.host_ports,
         hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
         protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
@@ -174,6 +177,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     """
     ready, outcome = sitting.ready, sitting.outcome
     kept = facts is not None
+    ports = None
     try:
         if facts is None:
             _make_home(ready)
@@ -186,7 +190,10 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             before = care.marks(ready.plan.place, facts.tree)
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome)
+            ports = _ports(sandbox, settings, ready, note)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
+            if ports is not None:
+                ports.serve(running)
             for warning in running.warnings:
                 note(warning)
             if ready.plan.label.exceeds(sitting.asked.label or Label.PUBLIC):
@@ -209,8 +216,29 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
     finally:
+        if ports is not None:
+            ports.end()
         if not kept:
             remove_home(ready)
+
+
+def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":
+    """Open the ports that were asked for, logged before they are; None for none. Raises UnavailableError."""
+    if not (sandbox.ports or sandbox.host_ports):
+        return None
+    from amem.launch.ports import Ports
+    from amem.logs import writer
+    from amem.logs.schema import SessionPort
+
+    opened = Ports(sandbox.ports, sandbox.host_ports)
+    for way, numbers in (("inside", sandbox.ports), ("host", sandbox.host_ports)):
+        for port in numbers:
+            at, found = clock.stamp(clock.now()), ready.plan
+            event = SessionPort(at=at, session=ready.id, domain=found.domain, principal=found.principal, port=port, of=way)
+            writer.append(settings.root.state, event)
+    if sandbox.ports:
+        note(f"127.0.0.1:{', '.join(map(str, sandbox.ports))} leads into the session, for every user and page of this machine")
+    return opened
 
 
 def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcome) -> "Store | None":

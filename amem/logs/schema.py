@@ -114,3 +114,15 @@ class Anchor(Event):
 
     heads: dict[str, dict[str, Any]]
     """By log: `{lines, digest}`, the digest of its last line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionPort(Event):
+    """A port that the owner opened between a session and the host's loopback, before it is."""
+
+    event = "session.port"
+    log = "sessions.jsonl"
+
+    port: int
+    of: str
+    """`inside`: the session's, reached from the host. `host`: the host's, reached from inside."""

@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from amem.sandbox.spec import SOCKETS
 from amem.testing.demo import MODEL, PROMPT, SCRIPT
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Place
@@ -193,3 +195,58 @@ def test_a_tree_carries_the_label_of_the_sessions_that_could_write_it(repo: Plac
     shown = repo.amem("launch", *flags, "--workdir", str(other), "--ro", str(repo.tree / "deep"), "--", "true")
     assert shown.json["label"] == "internal"
     assert json.loads((repo.root / "state" / "worktrees.json").read_text())[str(other)]["label"] == "internal"
+
+
+SERVE = """
+import socket, threading
+listener = socket.create_server(("127.0.0.1", {port}), backlog=200)
+print("up", flush=True)
+def answer(connection):
+    with connection:
+        data = connection.makefile("rb").read()
+        connection.sendall(data[::-1])
+while True:
+    threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_port_inside_is_reached_on_the_host_for_as_long_as_the_session_runs(repo: Place) -> None:
+    """More connections one after another than there are sockets: each goes back when its connection ends."""
+    port = free_port()
+    words = repo.command("launch", "--harness", "command", *repo.launch_flags(), "--port", str(port), "--", sys.executable, "-c")
+    with subprocess.Popen([*words, SERVE.format(port=port)], cwd=PROJECT, env=repo.environment, stdout=subprocess.PIPE) as session:
+        assert session.stdout is not None and session.stdout.readline() == b"up\n"
+        for number in range(SOCKETS + 10):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+                sent = b"%d" % number * 30_000
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.makefile("rb").read() == sent[::-1]
+        session.terminate()
+        session.wait(30)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=20)
+    assert [(line["port"], line["of"]) for line in repo.log("sessions.jsonl")] == [(port, "inside")]
+
+
+def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Place) -> None:
+    ask = "import socket; c = socket.create_connection(('127.0.0.1', {port}), 20); c.sendall(b'abc'); c.shutdown(1); print(c.recv(9))"
+    port = free_port()
+    with subprocess.Popen([sys.executable, "-c", SERVE.format(port=port)], stdout=subprocess.PIPE) as service:
+        assert service.stdout is not None and service.stdout.readline() == b"up\n"
+        script = ask.format(port=port)
+        named = repo.launch("--host-port", str(port), "--", sys.executable, "-c", script)
+        assert (named.code, named.out) == (0, "b'cba'\n"), named.err
+        refused = repo.launch("--", sys.executable, "-c", script)
+        assert refused.code == 1 and "ConnectionRefusedError" in refused.err
+        taken = repo.launch("--port", str(port), "--", "true")
+        assert (taken.code, "in use" in taken.err, "ss -ltnp" in taken.err) == (1, True, True), taken.err
+        service.terminate()
+    assert [(line["port"], line["of"]) for line in repo.log("sessions.jsonl")] == [(port, "host")]
+    assert repo.launch("--port", "7431", "--", "true").code == 125

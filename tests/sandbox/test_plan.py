@@ -212,3 +212,16 @@ def test_stage_loads_nothing_heavy() -> None:
         "amem.errors",
     }
     assert not loaded & heavy, loaded & heavy
+
+
+def test_only_the_ports_asked_for_are_opened_and_before_anything_of_the_host_is_taken() -> None:
+    verbs = ("listen", "sockets")
+    assert [step for step in plan(SPEC, HOST) if step.verb in verbs] == [Step("listen", (SPEC.port,))]
+    opened = plan(SPEC._replace(ports=(3000,), host_ports=(5432, 6379)), HOST)
+    at = [step.verb for step in opened].index("listen")
+    assert opened[at : at + 4] == (Step("listen", (SPEC.port,)), Step("listen", (5432,)), Step("listen", (6379,)), Step("sockets", (64,)))
+    for wrong in ({"ports": (SPEC.port,)}, {"ports": (1, 1)}, {"ports": (80,), "host_ports": (80,)}, {"host_ports": (0,)}):
+        with pytest.raises(SandboxError, match="a port must be"):
+            plan(SPEC._replace(**wrong), HOST)
+    with pytest.raises(SandboxError, match="more than 16"):
+        plan(SPEC._replace(host_ports=tuple(range(8000, 8017))), HOST)
