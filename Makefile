@@ -19,7 +19,7 @@ export PROMPT
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
+.PHONY: help gateway setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -59,7 +59,15 @@ fmt: $(READY) ## format the code
 test: $(READY) ## every test that needs no download beyond Python packages
 	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
 
-test-real: $(READY) ## tests on real harness programs, gateways, databases and browsers
+build/gateway/bin/litellm: requirements/gateway.txt
+	@$(PYTHON) -m venv build/gateway
+	@echo "installing LiteLLM into build/gateway (once) …" >&2
+	@build/gateway/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/gateway.txt
+	@touch $@
+
+gateway: build/gateway/bin/litellm ## install a real LiteLLM for the tests, in an environment of its own
+
+test-real: $(READY) gateway ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -m "real_harness or real"
 

@@ -66,7 +66,7 @@ class Attempt:
             input=usage.input if usage else None, output=usage.output if usage else None,
             cache_read=usage.cache_read if usage else None, cache_write=usage.cache_write if usage else None,
             reasoning=usage.reasoning if usage else None,
-            partial=self.partial or (told is not None and usage is not None and not told.complete),
+            partial=self._partial(told),
             unmetered_reason=unmetered, refused=self.refused,
             ms=round((ended_s - self.began_s) * 1000),
             first_ms=round((self.first_s - self.began_s) * 1000) if self.first_s is not None else None,
@@ -74,6 +74,12 @@ class Attempt:
             shaping=",".join(self.shaping) or None, charged=usage.total if usage is not None else self._unknown(),
             role=access.role,
         )  # fmt: skip
+
+    def _partial(self, told: Metered | None) -> bool:
+        """Whether the figures are a floor. Codex leaves at the last event, before a gateway has closed the stream (0.171, 2026-11)."""
+        if told is None or told.usage is None:
+            return self.partial
+        return not told.complete
 
     def _unknown(self) -> int:
         """What a call counts as that did not say what it used.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from amem.settings.grants import Grants
     from amem.settings.root import Root
 
-_Stamp = tuple[tuple[str, int, int, int, int] | None, ...]
+_File = tuple[str, int, int, int, int]
+_Stamp = tuple[_File | None, ...]
 _UNSETTLED_NS = 50_000_000
 """A file written this shortly before it was read may be written again within the clock's grain, with the same stat."""
 
@@ -32,10 +33,13 @@ class Live:
         self.on_change: Callable[[Grants], None] = lambda grants: None
         """Called with the new grants before the first decision under them."""
         self._root = root
-        self._lock = threading.Lock()  # guards _seen, and that one thread reads
-        stamp = self._stamp()
-        self._seen: _Stamp | None = stamp if _newest(stamp) < IMPORTED_NS - _UNSETTLED_NS else None
+        self._grants, self._folder = str(root.grants), str(root.policy)
+        self._lock = threading.Lock()  # guards the three below, and that one thread reads
+        self._listed: _File | None = None
+        self._modules: tuple[str, ...] = ()
+        self._seen: _Stamp | None = None
         """None: what was read may be older than the files."""
+        self._keep(self._stamp(), IMPORTED_NS)
 
     def look(self) -> "PolicyEngine | None":
         """The policy over the grants, made anew, when either changed since the last look; else None. Raises AmemError."""
@@ -47,24 +51,33 @@ class Live:
             engine = policy.load(self._root.policy, policy.grants_data(found))
             self.grants = found
             self.on_change(found)
-            self._seen = stamp if time.time_ns() - _newest(stamp) > _UNSETTLED_NS else None
+            self._keep(stamp, time.time_ns())
             return engine
 
+    def _keep(self, stamp: _Stamp, read_ns: int) -> None:
+        """Take what was read for what the files hold, unless they changed close to, or after, the reading."""
+        newest = max((one[2] for one in stamp if one is not None), default=0)
+        settled = newest < read_ns - _UNSETTLED_NS
+        self._seen = stamp if settled else None
+        self._listed = self._listed if settled else None
+
     def _stamp(self) -> _Stamp:
-        paths = [str(self._root.grants)]
-        try:
-            with os.scandir(self._root.policy) as entries:
-                paths += sorted(entry.path for entry in entries if entry.name.endswith(".rego"))
-        except FileNotFoundError:
-            pass
-        return tuple(map(_stat, paths))
+        """Of the grants, of the policy's folder, which changes when a file comes or goes, and of each file in it."""
+        folder = _stat(self._folder)
+        if folder is None or folder != self._listed:
+            self._listed = folder
+            self._modules = _modules(self._folder)
+        return (_stat(self._grants), folder, *map(_stat, self._modules))
 
 
-def _newest(stamp: _Stamp) -> int:
-    return max((one[2] for one in stamp if one is not None), default=0)
+def _modules(folder: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".rego")))
+    except FileNotFoundError:
+        return ()
 
 
-def _stat(path: str) -> tuple[str, int, int, int, int] | None:
+def _stat(path: str) -> _File | None:
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -81,6 +81,7 @@ def codex(home: Path, provider: Running, memory: Stub, model: str) -> subprocess
     (home / ".codex" / "config.toml").write_text(f"""
 model_provider = "egress"
 check_for_update_on_startup = false
+web_search = "disabled"
 [model_providers.egress]
 name = "egress"
 base_url = "{provider.url}/v1"
