@@ -95,7 +95,13 @@ def _served(label: str) -> Mapping[str, Any]:
 
 
 def cases() -> Iterator[Golden]:
-    """The golden requests."""
+    """All golden requests."""
+    yield from probes()
+    yield from acts()
+
+
+def probes() -> Iterator[Golden]:
+    """Those that the self-test asks: each construct of the language that the policy uses, in as few as that takes."""
     raw, verified, other = _entry("raw"), _entry("verified"), _entry("raw", "dom-other")
     yield Golden("a call under the ceiling", _call(Label.INTERNAL), True)
     yield Golden("a call over the ceiling", _call(Label.RESTRICTED), False, codes=("label_over_ceiling",))
@@ -121,6 +127,11 @@ def cases() -> Iterator[Golden]:
     yield Golden("a write past the gate", _write(supersedes=(raw,), superseded_so_far=2), False, True, ("too_many_superseded",))
     yield Golden("a write into another domain", _write(supersedes=(other,)), False, codes=("supersede_other_domain",))
     yield Golden("the owner passes the gates", _write(_OWNER, findings=("secret",), supersedes=(verified,), superseded_so_far=9), True)
+    yield Golden("an unknown action", Request("nothing", {"principal": _OWNER, "domain": "dom-golden"}), False, codes=("unknown_action",))
+
+
+def acts() -> Iterator[Golden]:
+    """The golden requests about what people do to entries."""
     yield Golden("a promotion to curated", _promote("curated"), True)
     yield Golden("a promotion by the author", _promote("curated", author="agent:writer"), False, codes=("promote_own",))
     yield Golden("a promotion without a why", _promote("curated", why=False), False, codes=("no_why",))
@@ -138,11 +149,10 @@ def cases() -> Iterator[Golden]:
         yield Golden(f"{act}, by the owner", _act(act), True)
         yield Golden(f"{act}, by another", _act(act, "human:golden:other"), False, codes=("owner_only",))
         yield Golden(f"{act}, in no domain", _act(act, domain="dom-none"), False, codes=("unknown_domain",))
-    yield Golden("an unknown action", Request("nothing", {"principal": _OWNER, "domain": "dom-golden"}), False, codes=("unknown_action",))
 
 
 @cache
 def mismatches() -> tuple[str, ...]:
     """The golden requests that this process' engine decides wrongly, by name; empty when all is well."""
     engine = PolicyEngine(builtin(), DATA)
-    return tuple(case.name for case in cases() if not case.holds(engine.decide(case.request)))
+    return tuple(case.name for case in probes() if not case.holds(engine.decide(case.request)))
