@@ -198,9 +198,7 @@ class Operations(Reading):
                 return done
         return self._change(ids_domain(task), act)
 
-    def handoff_left(
-        self, task: str, *, by: str, handoff: str, fence: int | None = None, session: str | None = None
-    ) -> Task | Refused:
+    def handoff_left(self, task: str, *, by: str, handoff: str, fence: int | None = None, session: str | None = None) -> Task | Refused:
         """See `store.Ledger`."""
         _entry(handoff)
 
@@ -320,7 +318,10 @@ class Operations(Reading):
             tasks = [rows.task(one) for one in work.tx.rows("open_tasks", {"domain": domain})]
             done: dict[str, int] = {family: count for family, count in work.tx.rows("done", {"domain": domain})}
             moves = rank.rescored(
-                tasks, at_ms=work.at(), completed=sum(done.values()), curated=sum(done.get(one, 0) for one in rank.CURATION),
+                tasks,
+                at_ms=work.at(),
+                completed=sum(done.values()),
+                curated=sum(done.get(one, 0) for one in rank.CURATION),
                 rubric=rubric or DEFAULT,
             )
             if not dry_run:
@@ -355,9 +356,7 @@ class Operations(Reading):
             found = work.get(task)
             if fence is not None and not found.held(fence, work.at(found), None) and not closed_by(found, fence):
                 return stale(found, fence, None, work.at(found))
-            return work.do(
-                ev.Graded(task=task, by=by, at_ms=work.at(found), fence=fence or 0, verdict=verdict, round=round, grader=grader)
-            )
+            return work.do(ev.Graded(task=task, by=by, at_ms=work.at(found), fence=fence or 0, verdict=verdict, round=round, grader=grader))
 
         return self._change(ids_domain(task), act)
 

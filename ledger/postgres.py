@@ -143,6 +143,7 @@ class Postgres:
 
     def alone(self, domain: str, act: Callable[[Tx], T]) -> T:
         """See `Backend`."""
+
         def locked(tx: Tx) -> T:
             tx.serialise()
             if isinstance(tx, _Tx):
@@ -153,6 +154,7 @@ class Postgres:
 
     def read(self, domain: str, ask: Callable[[Tx], T]) -> T:
         """See `Backend`."""
+
         def attempt(connection: "psycopg.Connection[Any]") -> T:
             tx = self._tx(connection, domain)
             with connection.transaction():
@@ -163,6 +165,7 @@ class Postgres:
 
     def change(self, domain: str, act: Callable[[Tx], T], *, new: bool = False) -> T:
         """See `Backend`."""
+
         def attempt(connection: "psycopg.Connection[Any]") -> T:
             if new:
                 self._make(connection, domain)

@@ -89,11 +89,9 @@ def changed(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], ev
                 changed_ms=at_ms,
             )  # fmt: skip
         case ev.Unblocked():
-            new = task._replace(status=Status.ADMITTED, blocked_on=None, blocker=None, blocker_runs=0, reason=event.why, changed_ms=at_ms
-            )
+            new = task._replace(status=Status.ADMITTED, blocked_on=None, blocker=None, blocker_runs=0, reason=event.why, changed_ms=at_ms)
         case ev.Checked():
-            new = task._replace(checked=event.state, checked_tree=event.tree, checked_ms=at_ms, checked_fence=event.fence, changed_ms=at_ms
-            )
+            new = task._replace(checked=event.state, checked_tree=event.tree, checked_ms=at_ms, checked_fence=event.fence, changed_ms=at_ms)
         case ev.Graded():
             new = task._replace(grade=event.verdict, changed_ms=at_ms)
         case _:
@@ -123,9 +121,7 @@ def _created(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], e
     return (new, *after.values())
 
 
-def _edges(
-    tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], new: Sequence[Task]
-) -> dict[str, frozenset[str]]:
+def _edges(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], new: Sequence[Task]) -> dict[str, frozenset[str]]:
     """The entries of `waiting` that differ once `new` replaces its tasks."""
     edges: dict[str, frozenset[str]] = {}
     for task in new:

@@ -60,9 +60,7 @@ def raised(task: Task, waits_on: Iterable[Task], rubric: Rubric = DEFAULT) -> tu
     return tuple(Move(one.id, one.rank, rank, why, task.id) for one in waits_on if one.status.open and one.rank < rank)
 
 
-def rescored(
-    tasks: Sequence[Task], *, at_ms: int, completed: int = 0, curated: int = 0, rubric: Rubric = DEFAULT
-) -> tuple[Move, ...]:
+def rescored(tasks: Sequence[Task], *, at_ms: int, completed: int = 0, curated: int = 0, rubric: Rubric = DEFAULT) -> tuple[Move, ...]:
     """The moves of a rescore over all open tasks of a domain, given how many were completed and how many of those tended the record.
 
     A proposed task moves, but moves nothing else.

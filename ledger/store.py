@@ -139,8 +139,15 @@ class Ledger(Protocol):
     """
 
     def create(
-        self, draft: "Draft", *, by: str, under: Holding | None = None, session: str | None = None, admit: bool = False,
-        admit_own: bool = False, capabilities: Collection[str] | None = None,
+        self,
+        draft: "Draft",
+        *,
+        by: str,
+        under: Holding | None = None,
+        session: str | None = None,
+        admit: bool = False,
+        admit_own: bool = False,
+        capabilities: Collection[str] | None = None,
     ) -> Filed | Refused:
         """File a task: proposed, unless `admit` (a person's word) or, under a held task, `admit_own` lets it start admitted.
 
@@ -164,7 +171,14 @@ class Ledger(Protocol):
         """Let the lease run again from now."""
 
     def release(
-        self, task: str, *, by: str, fence: int, session: str | None = None, why: str | None = None, blocker: str | None = None,
+        self,
+        task: str,
+        *,
+        by: str,
+        fence: int,
+        session: str | None = None,
+        why: str | None = None,
+        blocker: str | None = None,
         handoff: str | None = None,
     ) -> Task | Refused:
         """Give it back to the pool. The same blocker for the third time running makes it `blocked` instead."""
@@ -174,9 +188,7 @@ class Ledger(Protocol):
     ) -> Task | Refused:
         """Say it is done; refused without a handoff of this claim, and, under `check`, without its checks verified in this claim."""
 
-    def handoff_left(
-        self, task: str, *, by: str, handoff: str, fence: int | None = None, session: str | None = None
-    ) -> Task | Refused:
+    def handoff_left(self, task: str, *, by: str, handoff: str, fence: int | None = None, session: str | None = None) -> Task | Refused:
         """Attach a handoff entry; without a fence a person does, to any task."""
 
     def post(self, task: str, *, by: str, text: str) -> Task:
@@ -195,8 +207,16 @@ class Ledger(Protocol):
         """File a closed task again, with the handoffs of its chain as lessons; what waited on it waits on the new one."""
 
     def fan_out(
-        self, spawns: Sequence[Spawn], *, domain: str, by: str, under: Holding | None = None, session: str | None = None,
-        continuation: str | None = None, admit_own: bool = False, capabilities: Collection[str] | None = None,
+        self,
+        spawns: Sequence[Spawn],
+        *,
+        domain: str,
+        by: str,
+        under: Holding | None = None,
+        session: str | None = None,
+        continuation: str | None = None,
+        admit_own: bool = False,
+        capabilities: Collection[str] | None = None,
         label: "Label | None" = None,
     ) -> FannedOut | Refused:
         """File the parts of a held task and the task that resumes it once they and the session are done. Twice is once.

@@ -267,8 +267,13 @@ def _run(make: Any, examples: int) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), database=None,
-            report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate),
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+            report_multiple_bugs=False,
+            phases=(Phase.explicit, Phase.generate),
         ),
     )
 

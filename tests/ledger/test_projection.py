@@ -17,9 +17,7 @@ PLAIN = Task(
     open_needs=0, dependents=0, fence=0, holder=None, session=None, lease_ms=0, lease_ends_ms=None, handed_off=0, handoffs=(), review=None,
     reason=None, created_ms=1, changed_ms=1, closed_ms=None, depends_on=(), body=None,
 )  # fmt: skip
-CLAIMED = PLAIN._replace(
-    status=Status.CLAIMED, fence=1, holder=BOT, session="ses-00000001", lease_ms=10, lease_ends_ms=13, changed_ms=3
-)
+CLAIMED = PLAIN._replace(status=Status.CLAIMED, fence=1, holder=BOT, session="ses-00000001", lease_ms=10, lease_ends_ms=13, changed_ms=3)
 
 
 def after(*events: ev.Event, task: str = A) -> Task:
