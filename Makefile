@@ -62,12 +62,12 @@ test: $(READY) ## every test that needs no download beyond Python packages
 build/gateway/bin/litellm: requirements/gateway.txt
 	@$(PYTHON) -m venv build/gateway
 	@echo "installing LiteLLM into build/gateway (once) …" >&2
-	@build/gateway/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/gateway.txt
+	@build/gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	@touch $@
 
 gateway: build/gateway/bin/litellm ## install a real LiteLLM for the tests, in an environment of its own
 
-test-real: $(READY) gateway ## tests on real harness programs, gateways, databases and browsers
+test-real: $(READY) ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -m "real_harness or real"
 
