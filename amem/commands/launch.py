@@ -97,9 +97,14 @@ def command(context: Context, /, **options: Any) -> int:
 
 
 def settings(context: Context, wanted: "Asked") -> "Settings":
-    """What a launch works with, from the root and the environment."""
-    from amem.launch import run
+    """What a launch works with, from the root and the environment.
 
+    A harness that was not named, or is none, is told before a root that is not there.
+    """
+    from amem.launch import run
+    from amem.launch.plan import named
+
+    named(wanted)
     return run.Settings(
         root=context.root,
         grants=context.grants,

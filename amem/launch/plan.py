@@ -101,11 +101,16 @@ class Plan:
         return Path(self.place.workdir)
 
 
-def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, environment: Mapping[str, str], domain: str) -> Plan:
-    """Resolve what was asked. Raises UsageError, ConfigError or UnavailableError, each with the sentence that helps."""
+def named(asked: Asked) -> Harness:
+    """The harness that was named. There is no default, so that a launch never starts the wrong one. Raises UsageError."""
     if not asked.harness:
         raise UsageError(f"which harness? --harness takes {', '.join(registry.names())}", hint="make launch HARNESS=claude")
-    harness = registry.load(asked.harness)
+    return registry.load(asked.harness)
+
+
+def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, environment: Mapping[str, str], domain: str) -> Plan:
+    """Resolve what was asked. Raises UsageError, ConfigError or UnavailableError, each with the sentence that helps."""
+    harness = named(asked)
     choice = choose(harness, auth=asked.auth, destination=asked.provider)
     principal = f"agent:{harness.name}"
     grant = grants.grant(domain, principal)

@@ -64,6 +64,7 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
         (["list", "--tpye", "fact"], 2, "No such option"),
         (["list", "--root"], 2, "--root needs a value"),
         (["--root", "/nonexistent/amem", "list"], 1, "there is no root at /nonexistent/amem"),
+        (["--root", "/nonexistent/amem", "launch", "--harness", "codex", "--auth", "key"], 1, "there is no root at /nonexistent/amem"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_code(argv: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +73,12 @@ def test_what_is_wrong_is_said_with_its_code(argv: list[str], code: int, says: s
     assert says in captured.err
     assert "try: amem" in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(("words", "says"), [([], "which harness?"), (["--harness", "cluade"], "claude")])
+def test_the_harness_is_asked_for_before_the_root(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--root", "/nonexistent/amem", "launch", *words]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_with_json_an_error_is_one_json_line(capsys: pytest.CaptureFixture[str]) -> None:
