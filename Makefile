@@ -57,9 +57,7 @@ fmt: $(READY) ## format the code
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
 test: $(READY) ## every test that needs no download beyond Python packages
-	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real" --ignore tests/sandbox --ignore tests/attacks/sandbox
-	@# These look for processes that a killed launcher left, so no other of them may run beside.
-	@$(BIN)/python -m pytest -q -m "not real_harness and not real" tests/sandbox tests/attacks/sandbox
+	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
 
 build/gateway/bin/litellm: requirements/gateway.txt
 	@$(PYTHON) -m venv build/gateway

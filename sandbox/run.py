@@ -247,7 +247,7 @@ class Running:
         number, self._stopped_by = self._stopped_by, 0
         wants_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
         if number and not (wants_terminal and terminal.is_ours()):
-            terminal.suspend()
+            terminal.suspend(wants_terminal)
             self._resume(terminal)
         elif number or terminal.came_back():
             self._resume(terminal)
@@ -370,14 +370,28 @@ class _Terminal:
             os.tcsetpgrp(self.fd, self._group)
             termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
 
-    def suspend(self) -> None:
+    def suspend(self, wants_terminal: bool) -> None:
         """The harness stopped: stop the whole job, as its shell expects."""
         theirs = termios.tcgetattr(self.fd) if self.lent else None
         self.take_back()
-        os.kill(0, signal.SIGSTOP)
+        if wants_terminal:
+            self._wait_for_foreground()
+        else:
+            os.kill(0, signal.SIGSTOP)
         # Continued by `fg` or `bg`.
         if theirs is not None and self.is_ours():
             termios.tcsetattr(self.fd, termios.TCSADRAIN, theirs)
+
+    def _wait_for_foreground(self) -> None:
+        """Stop the job unless it is in front by now; the kernel looks and stops in one step, so a `fg` of that moment is not lost."""
+        before = signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        try:
+            termios.tcdrain(self.fd)  # POSIX: a process of a background group gets SIGTTOU
+        except termios.error as error:
+            if error.args[0] == errno.EIO:  # an orphaned job, which the kernel does not stop
+                os.kill(0, signal.SIGSTOP)
+        finally:
+            signal.signal(signal.SIGTTOU, before)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ everybody may read and run by an interpreter everybody may run.
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ class Place(NamedTuple):
     base: Path
     python: str
     code: Path
+    started: "list[Background]"
+    """Ended with the place, should their test have failed before it could."""
 
     @property
     def work(self) -> Path:
@@ -78,6 +81,65 @@ class Place(NamedTuple):
         report: dict[str, Any] = json.loads(lines[-1])
         return report
 
+    def start(self, *argv: str, **asked: Any) -> "Background":
+        """Run a program in a sandbox while a test acts on it."""
+        return Background(self, *argv, **asked)
+
+    def sleep(self, seconds: int) -> str:
+        """A `sleep` command that no other place has, so that what it leaves behind is found."""
+        return f"sleep {seconds}.{self.mark}"
+
+    @property
+    def mark(self) -> str:
+        """Digits of this place's own."""
+        return str(int.from_bytes(self.base.name.encode(), "little"))[:30]
+
+
+class Background:
+    """A driver that runs while a test acts on it."""
+
+    def __init__(self, here: Place, *argv: str, **asked: Any) -> None:
+        asked = {"announce": True, "echo": True, **asked, "spec": {"argv": list(argv), **asked.get("spec", {})}}
+        self.process = subprocess.Popen(
+            here.command(asked),
+            **here.ids(),
+            env=here.env(),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        here.started.append(self)
+        assert self.process.stdout is not None
+        self.seen = b""
+        first = self.until(b"\n").split()
+        self.init, self.stage = int(first[1]), int(first[2])
+
+    def until(self, mark: bytes) -> bytes:
+        """What comes before the mark in its output, once the mark is there."""
+        assert self.process.stdout is not None
+        while mark not in self.seen:
+            assert select.select([self.process.stdout], [], [], 20)[0], f"nothing more than {self.seen!r}"
+            data = os.read(self.process.stdout.fileno(), 4096)
+            assert data, f"ended after {self.seen!r}: {self.process.stderr and self.process.stderr.read()!r}"
+            self.seen += data
+        before, _, self.seen = self.seen.partition(mark)
+        return before
+
+    def report(self) -> dict[str, Any]:
+        """The driver's report, once it has ended by itself."""
+        _, err = self.process.communicate(timeout=20)
+        result: dict[str, Any] = json.loads(err.decode().splitlines()[-1])
+        return result
+
+    def end(self) -> None:
+        """Kill the driver, and with it the sandbox. Safe to call twice."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
 
 @contextmanager
 def place(who: str) -> Iterator[Place]:
@@ -107,15 +169,17 @@ def unavailable(who: str) -> str:
 @contextmanager
 def _made(who: str) -> Iterator[Place]:
     base = Path(tempfile.mkdtemp(prefix="amem-test-", dir="/tmp"))
+    made = Place(who, base, _python(who), base / "code", [])
     try:
         base.chmod(0o755)
-        made = Place(who, base, _python(who), base / "code")
         copy_code(made.code)
         made.work.mkdir(mode=0o755)
         made.home.mkdir(mode=0o700)
         made.own()
         yield made
     finally:
+        for running in made.started:
+            running.end()
         shutil.rmtree(base, ignore_errors=True)
 
 

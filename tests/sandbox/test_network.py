@@ -10,12 +10,11 @@ import pytest
 
 from amem.sandbox import network
 from tests.sandbox.launching import Place
-from tests.sandbox.test_run import Background
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="entering another network namespace needs root")
 def test_loopback_is_the_only_interface_seen_from_outside(here: Place) -> None:
-    running = Background(here, "sh", "-c", "echo ready; sleep 1000")
+    running = here.start("sh", "-c", "echo ready; sleep 1000")
     running.until(b"ready\n")
     try:
         assert network.interfaces(running.init) == (("lo", ("127.0.0.1", "::1")),)

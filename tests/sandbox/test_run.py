@@ -1,13 +1,11 @@
 """Headless launches: codes, signals, output, and that nothing is left."""
 
-import json
 import os
 import select
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -70,52 +68,17 @@ def test_time_limit_lets_a_harness_end_by_itself(here: Place) -> None:
     assert (report["code"], report["out"]) == (124, "up\nbye\n")
 
 
-class Background:
-    """A driver that runs while a test acts on it."""
-
-    def __init__(self, here: Place, *argv: str, **asked: Any) -> None:
-        asked = {"announce": True, "echo": True, **asked, "spec": {"argv": list(argv), **asked.get("spec", {})}}
-        self.process = subprocess.Popen(
-            here.command(asked),
-            **here.ids(),
-            env=here.env(),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert self.process.stdout is not None
-        self.seen = b""
-        first = self.until(b"\n").split()
-        self.init, self.stage = int(first[1]), int(first[2])
-
-    def until(self, mark: bytes) -> bytes:
-        assert self.process.stdout is not None
-        while mark not in self.seen:
-            assert select.select([self.process.stdout], [], [], 20)[0], f"nothing more than {self.seen!r}"
-            data = os.read(self.process.stdout.fileno(), 4096)
-            assert data, f"ended after {self.seen!r}: {self.process.stderr and self.process.stderr.read()!r}"
-            self.seen += data
-        before, _, self.seen = self.seen.partition(mark)
-        return before
-
-    def report(self) -> dict[str, Any]:
-        _, err = self.process.communicate(timeout=20)
-        result: dict[str, Any] = json.loads(err.decode().splitlines()[-1])
-        return result
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 9), (signal.SIGHUP, 10), (signal.SIGINT, 11), (signal.SIGUSR1, 12)])
 def test_signals_of_the_launcher_reach_the_harness(here: Place, number: int, code: int) -> None:
     traps = "trap 'exit 9' TERM; trap 'exit 10' HUP; trap 'exit 11' INT; trap 'exit 12' USR1; echo ready; while :; do sleep 0.02; done"
-    running = Background(here, "sh", "-c", traps)
+    running = here.start("sh", "-c", traps)
     running.until(b"ready\n")
     running.process.send_signal(number)
     assert running.report()["code"] == code
 
 
 def test_signal_without_a_trap_is_128_and_its_number(here: Place) -> None:
-    running = Background(here, "sh", "-c", "echo ready; exec sleep 1000")
+    running = here.start("sh", "-c", "echo ready; exec sleep 1000")
     running.until(b"ready\n")
     running.process.send_signal(signal.SIGTERM)
     assert running.report()["code"] == 143
@@ -150,19 +113,22 @@ def processes_of(init: int) -> list[int]:
 
 
 def test_kill_of_the_launcher_leaves_nothing(here: Place) -> None:
-    script = "(trap '' TERM HUP INT; exec setsid sleep 1000) & (setsid setsid sleep 1001 &) ; trap '' TERM HUP; echo ready; sleep 1002"
-    running = Background(here, "sh", "-c", script)
-    running.until(b"ready\n")
+    stubborn = (
+        f"(trap '' TERM HUP INT; echo one; exec setsid {here.sleep(1000)}) & (setsid sh -c 'echo two; exec setsid -w {here.sleep(1001)}' &)"
+    )
+    running = here.start("sh", "-c", f"{stubborn}; trap '' TERM HUP; {here.sleep(1002)}")
+    for _ in range(2):
+        running.until(b"\n")
     inside = processes_of(running.init)
     if os.geteuid() == 0:
-        assert len(set(inside)) >= 4  # PID 1, sh, and at least two sleepers
+        assert len(set(inside)) >= 4  # PID 1, sh, and the two that have spoken and live on
     running.process.kill()
-    running.process.communicate()
+    running.process.communicate(timeout=20)
     assert _gone([*inside, running.stage])
 
 
 def test_kill_of_the_stage_ends_the_sandbox(here: Place) -> None:
-    running = Background(here, "sh", "-c", "echo ready; sleep 1000")
+    running = here.start("sh", "-c", "echo ready; sleep 1000")
     running.until(b"ready\n")
     os.kill(running.stage, signal.SIGKILL)
     assert running.report()["code"] == 137
@@ -174,7 +140,7 @@ def test_sandbox_forked_from_a_thread_that_ends_lives(here: Place) -> None:
 
 
 def test_two_launches_on_one_tree(here: Place) -> None:
-    first = Background(here, "sh", "-c", "echo one > one; echo ready; while [ ! -e two ]; do sleep 0.02; done; cat two")
+    first = here.start("sh", "-c", "echo one > one; echo ready; while [ ! -e two ]; do sleep 0.02; done; cat two")
     first.until(b"ready\n")
     assert here.launch("sh", "-c", "cat one; echo two > two")["out"] == "one\n"
     assert first.report()["out"] == "ready\ntwo\n"

@@ -190,3 +190,53 @@ def test_shell_inside_has_job_control(terminal: Terminal) -> None:
     terminal.type("exit 8\n")
     terminal.until(PROMPT)
     assert terminal.status() == "8"
+
+
+FOREGROUND = """
+import os, signal, sys
+from amem.sandbox.run import _Terminal
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    terminal = _Terminal(0)
+    terminal.lent = False
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    terminal.suspend(wants_terminal=True)
+    print("in front")
+    sys.exit(0)
+os.setpgid(child, child)
+_, status = os.waitpid(child, os.WUNTRACED)
+assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTTOU, status
+os.tcsetpgrp(0, child)
+os.kill(child, signal.SIGCONT)
+_, status = os.waitpid(child, os.WUNTRACED)
+assert os.WIFEXITED(status), status
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.tcsetpgrp(0, os.getpid())
+    terminal = _Terminal(0)
+    terminal.is_ours = lambda: False  # the shell's `fg` comes a moment after the look
+    terminal.suspend(wants_terminal=True)
+    sys.exit(0)
+_, status = os.waitpid(child, os.WUNTRACED)
+assert os.WIFEXITED(status), status
+print("never stopped")
+"""
+
+
+def test_job_that_comes_to_the_foreground_while_it_is_suspended_goes_on(here: Place) -> None:
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(here.python, [here.python, "-B", "-c", FOREGROUND], here.env())
+    seen = b""
+    try:
+        while data := os.read(fd, 4096):
+            seen += data
+    except OSError:  # EIO: the other end is closed
+        pass
+    finally:
+        os.close(fd)
+    assert os.waitpid(pid, 0)[1] == 0, seen.decode()
+    assert seen.decode().split() == ["in", "front", "never", "stopped"]

@@ -13,26 +13,31 @@ import pytest
 
 from tests.sandbox.launching import Place
 
-BUSY = "(trap '' TERM HUP INT; exec setsid sleep 1001) & (setsid setsid sleep 1002 &); trap '' TERM HUP INT; sleep 1003"
 MOMENTS = 10
 
 
-def ours(base: Path) -> list[int]:
-    """Host pids that have anything to do with a test's folder: the launcher and stage by their arguments, the inside by its root."""
+def busy(here: Place) -> str:
+    """A script whose processes do not want to end."""
+    ignore = "trap '' TERM HUP INT"
+    return f"({ignore}; exec setsid {here.sleep(1001)}) & (setsid setsid {here.sleep(1002)} &); {ignore}; {here.sleep(1003)}"
+
+
+def ours(here: Place) -> list[int]:
+    """Host pids that have anything to do with a test's place: the launcher and stage by their arguments, the inside by its mark."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             text = (folder / "cmdline").read_bytes() + os.fsencode(os.readlink(folder / "cwd"))
-            if str(base).encode() in text or b"1001" in text or b"1002" in text or b"1003" in text:
+            if str(here.base).encode() in text or here.mark.encode() in text:
                 found.append(int(folder.name))
         except OSError:
             continue
     return [pid for pid in found if pid != os.getpid()]
 
 
-def left_after(base: Path, seconds: float) -> list[int]:
+def left_after(here: Place, seconds: float) -> list[int]:
     deadline = time.monotonic() + seconds
-    while left := ours(base):
+    while left := ours(here):
         if time.monotonic() > deadline:
             return left
         for pid in left:
@@ -49,7 +54,7 @@ def left_after(base: Path, seconds: float) -> list[int]:
 def test_kill_of_the_launcher_at_a_random_moment_leaves_nothing(here: Place, moment: int) -> None:
     """From the first instruction to a running harness; the moment is drawn anew for each run and printed when it fails."""
     drawn = random.uniform(0, 0.3) if moment else 0.5
-    asked: dict[str, Any] = {"spec": {"argv": ["sh", "-c", BUSY]}}
+    asked: dict[str, Any] = {"spec": {"argv": ["sh", "-c", busy(here)]}}
     process = subprocess.Popen(
         here.command(asked),
         **here.ids(),
@@ -62,7 +67,7 @@ def test_kill_of_the_launcher_at_a_random_moment_leaves_nothing(here: Place, mom
     select.select([], [], [], drawn)  # what is tested is the moment itself
     process.send_signal(signal.SIGKILL)
     process.wait(10)
-    assert left_after(here.base, 5) == [], f"killed after {drawn:.3f} s"
+    assert left_after(here, 5) == [], f"killed after {drawn:.3f} s"
     assert here.launch("true")["code"] == 0
 
 
