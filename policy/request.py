@@ -25,10 +25,13 @@ RELEASE = "release"
 DROP = "drop"
 DEMOTE = "demote"
 CONTAIN = "contain"
+ERASE = "erase"
+DECLASSIFY = "declassify"
+IMPORT = "import"
 PROMOTE = "promote"
 APPROVE = "approve"
 DECLINE = "decline"
-OWNER_ACTS = frozenset({RELEASE, DROP, DEMOTE, CONTAIN})
+OWNER_ACTS = frozenset({RELEASE, DROP, DEMOTE, CONTAIN, ERASE, DECLASSIFY, IMPORT})
 """What the owner alone does, to one thing: the `subject`."""
 
 FINDINGS = ("instruction", "broadcast", "tool_syntax", "hidden", "payload", "secret", "quotes")
@@ -38,6 +41,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MODEL = re.compile(r"[\x21-\x7e]{0,256}")
 """Model names come from the harness: `anthropic/claude-x:free`, `models/gemini…`; empty where a call names none."""
 _TOOL = re.compile(r"[a-z0-9_]{1,64}")
+_THING = re.compile(r"(?:worktree|bundle):[0-9a-f]{12}")
+"""What an act is about that has no id: the start of the digest of a tree's path, or of a bundle's manifest."""
 _TOOLS_LIMIT = 64
 _COUNT_LIMIT = 1 << 31
 _SUPERSEDES_LIMIT = 1000
@@ -147,7 +152,7 @@ def write(
 
 
 def owner_act(action: str, *, principal: str, owner: str, domain: str, session: str, subject: str, task: str | None = None) -> Request:
-    """Ask whether a person may do one of `OWNER_ACTS` to `subject`, an entry or a held write of the domain. Raises ValueError."""
+    """Ask whether a person may do one of `OWNER_ACTS` to `subject`: an entry, a held write, a session, a tree, a bundle. Raises ValueError."""
     return _request(
         _word("action", action, OWNER_ACTS),
         principal=_principal(principal),
@@ -155,7 +160,7 @@ def owner_act(action: str, *, principal: str, owner: str, domain: str, session: 
         domain=_id("domain", domain),
         session=_id("session", session),
         task=_task(task),
-        subject=_checked("subject", subject, lambda text: is_id("entry", text) or is_id("held", text)),
+        subject=_checked("subject", subject, _is_subject),
     )
 
 
@@ -244,6 +249,10 @@ def _word(name: str, value: object, words: Collection[str]) -> str:
 
 def _id(kind: str, value: object) -> str:
     return _checked(kind, value, lambda text: is_id(kind, text))
+
+
+def _is_subject(text: str) -> bool:
+    return any(is_id(kind, text) for kind in ("entry", "held", "session")) or _THING.fullmatch(text) is not None
 
 
 def _principal(value: object) -> str:

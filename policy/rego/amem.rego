@@ -179,10 +179,10 @@ _write_held contains {
 
 #
 # The owner's acts: to release a held write into the record as it was written, or drop it; to take an entry out of
-# service, or everything that it reached.
+# service, or everything that it reached; to erase one; to lower a label; to take a bundle in.
 #
 
-_owner_acts := {"release", "drop", "demote", "contain"}
+_owner_acts := {"release", "drop", "demote", "contain", "erase", "declassify", "import"}
 
 decision := {"allow": true, "hold": false, "reasons": []} if {
 	input.action in _owner_acts
