@@ -152,7 +152,7 @@ def write(
 
 
 def owner_act(action: str, *, principal: str, owner: str, domain: str, session: str, subject: str, task: str | None = None) -> Request:
-    """Ask whether a person may do one of `OWNER_ACTS` to `subject`: an entry, a held write, a session, a tree, a bundle. Raises ValueError."""
+    """Ask whether a person may do one of `OWNER_ACTS` to `subject`: an entry, held write, session, tree or bundle. Raises ValueError."""
     return _request(
         _word("action", action, OWNER_ACTS),
         principal=_principal(principal),
