@@ -57,6 +57,7 @@ fmt: $(READY) ## format the code
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .
 
 test: $(READY) ## every test that needs no download beyond Python packages
+	@$(BIN)/python -m compileall -q amem egress harnesses ledger policy sandbox
 	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
 
 build/gateway/bin/litellm: requirements/gateway.txt

@@ -11,6 +11,7 @@ nothing: the exit code is 1 only when a benchmark failed.
 
 import argparse
 import ast
+import compileall
 import json
 import os
 import platform
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
+PACKAGES = ("amem", "egress", "harnesses", "ledger", "policy", "sandbox")
 OUT = PROJECT / "bench" / "out"
 CHILD = """
 import importlib, json, sys
@@ -56,6 +58,7 @@ def main() -> int:
     if unknown:
         there = ", ".join(f"{bench.name} ({' '.join(bench.numbers) or '-'})" for bench in known)
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are: {there}")
+    compile_packages()
     outcomes: dict[str, Outcome] = {}
     for bench in known:
         if not wanted or wanted & {word.lower() for word in (bench.name, *bench.numbers)}:
@@ -74,6 +77,12 @@ def main() -> int:
         print(f"failed: {name}: {why}")
     print(f"written to {keep(outcomes).relative_to(PROJECT)}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def compile_packages() -> None:
+    """As an installer leaves them: with PYTHONDONTWRITEBYTECODE set, each start would compile what it imports."""
+    if not all(compileall.compile_dir(PROJECT / name, quiet=1) for name in PACKAGES):
+        raise SystemExit("a module does not compile")
 
 
 def benches() -> list[Bench]:
