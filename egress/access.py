@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from amem.egress import routes
+from amem.egress.admit import Lane
 from amem.egress.contexts import Contexts
 from amem.egress.reserve import Reservations
 from amem.egress.routes import Auth, Route, Way
@@ -71,6 +72,8 @@ class Access:
     idle_s: float = IDLE_S
     role: Role | None = None
     """Of amem's own calls; None for a harness's."""
+    lane: Lane = Lane.HARNESS
+    """Whose limit of calls at once holds (B11)."""
 
 
 def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: str, session: str) -> Mapping[str, Any]:

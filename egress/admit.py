@@ -4,11 +4,21 @@ Pure. A queue is bounded, because a harness waits at its own end better than in 
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 WAITING_PER_SLOT = 4
 _CALL_S = 8
 """A guess at how long a call takes, for `retry-after`."""
+
+
+class Lane(StrEnum):
+    """Who calls. Each has its own limit in grants.toml, so that nobody who works waits behind what can wait."""
+
+    HARNESS = "harness"
+    OWN = "own"
+    """amem's own calls that somebody waits for."""
+    CURATION = "curation"
+    """amem's own calls in bulk."""
 
 
 class Verdict(Enum):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from amem.egress.access import Access
 from amem.egress.contexts import Context
 from amem.egress.flow import Call, Kind
-from amem.egress.meter import CallRow, response_id_class
+from amem.egress.identity import REQUIRE_BROKEN, REQUIRE_UNTOLD, response_id_class
+from amem.egress.meter import CallRow
 from amem.egress.routes import Route
 from amem.egress.usage import Metered, UsageReader
 
@@ -72,8 +73,17 @@ class Attempt:
             first_ms=round((self.first_s - self.began_s) * 1000) if self.first_s is not None else None,
             response_id_class=kind_of_id, reported_model=told.model if told else None, request_id=self.request_id,
             shaping=",".join(self.shaping) or None, charged=usage.total if usage is not None else self._unknown(),
-            role=access.role,
+            role=access.role, alarm=self._unkept(told),
         )  # fmt: skip
+
+    def _unkept(self, told: Metered | None) -> str | None:
+        """The alarm of an answer that did not keep to what its destination requires, or did not say so (B18)."""
+        if told is None or told.usage is None or self.call.kind is not Kind.CALL:
+            return None
+        said = [told.said.get(member) for member in self.route.require]
+        if any(value is not None and value != wanted for value, wanted in zip(said, self.route.require.values(), strict=True)):
+            return REQUIRE_BROKEN
+        return REQUIRE_UNTOLD if None in said else None
 
     def _partial(self, told: Metered | None) -> bool:
         """Whether the figures are a floor. Codex leaves at the last event, before a gateway has closed the stream (0.171, 2026-11)."""

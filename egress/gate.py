@@ -14,6 +14,7 @@ from typing import NamedTuple
 from amem.egress import routes, spend, vendor
 from amem.egress.access import Access
 from amem.egress.flow import Call, Kind
+from amem.egress.identity import REQUIRE_BROKEN
 from amem.egress.meter import Meter
 from amem.egress.routes import Route, Way
 from amem.logs.schema import PolicyDecision
@@ -47,6 +48,12 @@ class Gate:
     def __init__(self, access: Access, meter: Meter) -> None:
         self._access = access
         self._meter = meter
+        self._broken: set[str] = set()
+
+    def broken(self, route: Route) -> None:
+        """An answer said that its destination did not keep what is required of it: nothing more of this session goes there (B18)."""
+        self._broken.add(route.destination)
+        _log.warning("session %s: %s did not keep what grants.toml requires of it", self._access.session, route.destination)
 
     def stranger(self, presented: str | None) -> str | None:
         """Why a caller with this credential is not this session's harness; None when it is."""
@@ -61,11 +68,23 @@ class Gate:
         """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""
         if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
             return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
+        if route.destination in self._broken:
+            return self._unkept(route)
         if (tools := vendor.server_tools(call)) and (refused := self._around(route.destination, tools)) is not None:
             return refused
         return self._decided(
             destination=route.destination, ceiling=route.ceiling, dialect=call.dialect, model=call.model, billing=route.billing
         )
+
+    def _unkept(self, route: Route) -> Refusal:
+        facts: dict[str, object] = {"code": REQUIRE_BROKEN, "destination": route.destination, "require": dict(route.require)}
+        try:
+            if self._access.note is not None:
+                self._access.note(denied(self._access, "model_call", facts))
+        except Exception:  # an outer edge: it is refused either way
+            _log.exception("session %s: a refusal could not be logged", self._access.session)
+        wanted = ", ".join(f"{member} {value}" for member, value in route.require.items())
+        return Refusal(REQUIRE_BROKEN, f"{route.destination} answered an earlier call outside of what grants.toml requires: {wanted}")
 
     def tunnel(self, way: Way) -> Refusal | None:
         """Why a tunnel may not open with the label of this moment. What goes through it is not seen, so any model may be called."""

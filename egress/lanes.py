@@ -1,4 +1,4 @@
-"""The calls under way at each destination, and those that wait for a slot, first come first served.
+"""The calls under way in each lane of a destination, and those that wait for a slot, first come first served.
 
 Lives in one event loop. A call is in a lane from `enter` to `leave`; a harness that leaves while it waits gives up its place.
 """
@@ -6,30 +6,32 @@ Lives in one event loop. A call is in a lane from `enter` to `leave`; a harness 
 import asyncio
 from collections import deque
 
-from amem.egress.admit import Busy, Verdict, admit
+from amem.egress.admit import Busy, Lane, Verdict, admit
 from amem.egress.flow import Call, Kind
 from amem.egress.routes import Route
 
+_Where = tuple[str, Lane]
+
 
 class Lanes:
-    """One lane a destination that has a limit."""
+    """One lane for each kind of caller and each destination that has a limit for it."""
 
     def __init__(self) -> None:
-        self._running: dict[str, set[str]] = {}
-        self._waiting: dict[str, deque[tuple[str, asyncio.Future[None]]]] = {}
-        self._lane: dict[str, str] = {}
+        self._running: dict[_Where, set[str]] = {}
+        self._waiting: dict[_Where, deque[tuple[str, asyncio.Future[None]]]] = {}
+        self._lane: dict[str, _Where] = {}
 
-    async def enter(self, call_id: str, call: Call, route: Route) -> Busy | None:
+    async def enter(self, call_id: str, call: Call, route: Route, lane: Lane) -> Busy | None:
         """Wait for a slot where the route has a limit; Busy when too many wait already."""
-        most, destination = route.most_at_once, route.destination
+        most, where = route.most_at_once.get(lane), (route.destination, lane)
         if most is None or call.kind is not Kind.CALL:
             return None
-        running = self._running.setdefault(destination, set())
-        waiting = self._waiting.setdefault(destination, deque())
+        running = self._running.setdefault(where, set())
+        waiting = self._waiting.setdefault(where, deque())
         verdict = admit(most, len(running), len(waiting))
         if verdict is Verdict.BUSY:
-            return Busy(destination, most)
-        self._lane[call_id] = destination
+            return Busy(route.destination, most)
+        self._lane[call_id] = where
         if verdict is Verdict.GO:
             running.add(call_id)
             return None
@@ -40,12 +42,12 @@ class Lanes:
 
     def leave(self, call_id: str) -> None:
         """The call is over, or gave up waiting: the next one goes."""
-        destination = self._lane.pop(call_id, None)
-        if destination is None:
+        where = self._lane.pop(call_id, None)
+        if where is None:
             return
-        running, waiting = self._running[destination], self._waiting[destination]
+        running, waiting = self._running[where], self._waiting[where]
         if call_id not in running:
-            self._waiting[destination] = deque(item for item in waiting if item[0] != call_id)
+            self._waiting[where] = deque(item for item in waiting if item[0] != call_id)
             return
         running.discard(call_id)
         while waiting:

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from amem.egress.identity import Backends
+from amem.errors import UnavailableError
 from amem.model.call import Billing, ObservedBy
 from amem.model.clock import stamp
 from amem.settings import database
@@ -23,7 +25,8 @@ SCHEMA = (
         kind text not null, destination text not null, model text not null, dialect text not null, status integer not null,
         billing text not null, source text not null, input integer, output integer, cache_read integer, cache_write integer,
         reasoning integer, partial integer not null, unmetered_reason text, refused text, ms integer, first_ms integer,
-        response_id_class text, reported_model text, request_id text, shaping text, charged integer not null, role text) strict""",
+        response_id_class text, reported_model text, request_id text, shaping text, charged integer not null, role text, alarm text)
+        strict""",
     "create index if not exists calls_by_session on calls(session, at)",
     "create index if not exists calls_by_destination on calls(destination, at)",
     """create table if not exists sessions(
@@ -34,6 +37,9 @@ SCHEMA = (
     """create table if not exists reservations(
         call text primary key, destination text not null, session text not null, tokens integer not null, until text not null) strict""",
 )
+_ADDED = {"role": "text", "alarm": "text"}
+"""Columns of `calls` that a store of an older amem may not have."""
+VERSION = 2
 _GATHER_S = 0.02
 
 
@@ -79,6 +85,8 @@ class CallRow(NamedTuple):
     """Tokens that count against spend limits: what was used, or what was reserved when an answer did not say."""
     role: str | None = None
     """What a call of amem's own was for (`access.Role`)."""
+    alarm: str | None = None
+    """A code of `identity`: the answer did not come from what was asked, or not as the grant requires."""
 
 
 _INSERT = f"insert or ignore into calls({', '.join(CallRow._fields)}) values ({', '.join('?' * len(CallRow._fields))})"
@@ -99,6 +107,9 @@ class Meter:
         self._settled = 0
         self._hurry = False
         self._closing = False
+        self._backends = Backends()
+        self._judged = 0
+        """How many of the rows that wait to be written were compared with their backend's last: each is, once."""
         self._thread = threading.Thread(target=self._run, name="meter", daemon=True)
         self._thread.start()
 
@@ -154,6 +165,9 @@ class Meter:
         try:
             connection.execute("begin immediate")
             try:
+                for at in range(self._judged, len(pending)):
+                    pending[at] = self._backends.judged(connection, pending[at])
+                    self._judged = at + 1
                 connection.executemany(_INSERT, pending)
                 connection.executemany("delete from reservations where call = ?", [(row.id,) for row in pending])
                 connection.execute("commit")
@@ -165,6 +179,7 @@ class Meter:
         else:
             self.fault = None
             pending.clear()
+            self._judged = 0
 
 
 def keep(root: Root, rows: Iterable[CallRow]) -> None:
@@ -182,33 +197,38 @@ def keep(root: Root, rows: Iterable[CallRow]) -> None:
 def connect(path: Path) -> database.Connection:
     """Open the store and make what is missing in it."""
     connection = database.connect(path, durable=True, check_same_thread=False)
-    path.chmod(0o600)
-    for statement in SCHEMA:
-        connection.execute(statement)
-    _add_role(connection)
+    try:
+        found = _version(connection)
+        if found > VERSION:
+            raise UnavailableError(f"{path}: it was written by a newer amem (its version is {found}, and {VERSION} is known here)")
+        if found < VERSION:
+            path.chmod(0o600)
+            _bring_up(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def _add_role(connection: database.Connection) -> None:
-    """Bring a store that was made before calls had a role up to date."""
-    has_role = "select 1 from pragma_table_info('calls') where name = 'role'"
-    if connection.execute(has_role).fetchone():
-        return
+def _version(connection: database.Connection) -> int:
+    return int(connection.execute("pragma user_version").fetchone()[0])
+
+
+def _bring_up(connection: database.Connection) -> None:
+    """Make what is missing in a store that is new, or of an older amem: all of it or nothing."""
     connection.execute("begin immediate")  # another process may be doing the same
-    if not connection.execute(has_role).fetchone():
-        connection.execute("alter table calls add column role text")
-    connection.execute("commit")
-
-
-def response_id_class(response_id: str | None) -> str | None:
-    """The prefix that tells which backend made an id (`msg_`, `resp_`, `chatcmpl-`, `gen-`), or its form when it has none."""
-    if not response_id:
-        return None
-    for mark in ("_", "-"):
-        head, found, tail = response_id.partition(mark)
-        if found and tail and head.isalpha() and head.islower() and len(head) <= 12:
-            return head + mark
-    return f"opaque{len(response_id)}"
+    try:
+        for statement in SCHEMA:
+            connection.execute(statement)
+        there = {name for (name,) in connection.execute("select name from pragma_table_info('calls')")}
+        for name, kind in _ADDED.items():
+            if name not in there:
+                connection.execute(f"alter table calls add column {name} {kind}")
+        connection.execute(f"pragma user_version = {VERSION}")
+        connection.execute("commit")
+    except BaseException:
+        connection.execute("rollback")
+        raise
 
 
 # ---- sessions --------------------------------------------------------------------------
@@ -311,7 +331,7 @@ def report(
         cursor = connection.execute(
             f"""select {selected}, source, billing, count(*) as calls, coalesce(sum(input), 0) as input, coalesce(sum(output), 0) as output,
                   coalesce(sum(cache_read), 0) as cache_read, coalesce(sum(cache_write), 0) as cache_write, sum(reasoning) as reasoning,
-                  sum(status between 200 and 299 and input is null) as unmetered, sum(partial) as partial
+                  sum(status between 200 and 299 and input is null) as unmetered, sum(partial) as partial, count(alarm) as alarms
                 from calls {where} group by {groups}, source, billing
                 order by sum(coalesce(input, 0) + coalesce(output, 0)) desc, {groups}""",
             arguments,
@@ -326,7 +346,7 @@ def report(
     for *key, status, count in statuses:
         by_key[tuple(key)].setdefault("status", {})[str(status)] = count
     for row in found:
-        for name in ("unmetered", "partial"):
+        for name in ("unmetered", "partial", "alarms"):
             if not row[name]:
                 del row[name]
     return found

@@ -4,6 +4,7 @@ So each call is decided and logged before it leaves, held to ceilings and spend 
 egress of these calls listens on loopback with a token that only this client has. A client has one role, which stands on each row.
 """
 
+import asyncio
 import json
 import secrets
 import socket
@@ -17,10 +18,12 @@ import aiohttp
 from amem.egress import routes, server
 from amem.egress.access import Access, granted
 from amem.egress.access import Role as Role
-from amem.egress.destinations import DESTINATIONS
+from amem.egress.admit import Lane as Lane
+from amem.egress.breaker import FAILURES, Breaker
 from amem.egress.meter import Meter
-from amem.egress.routes import Auth
-from amem.errors import RefusedError, UpstreamError, UsageError
+from amem.egress.way import Way as Way
+from amem.egress.way import way as way
+from amem.errors import RefusedError, UpstreamError
 from amem.logs.writer import Writer
 from amem.model import ids
 from amem.model.call import Dialect
@@ -34,16 +37,8 @@ from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants
 from amem.settings.root import Root
 
-GATEWAY = "llmao"
 MAX_ANSWER_BYTES = 32 << 20
 _MAX_PAGES = 50
-
-
-class Way(NamedTuple):
-    """Where amem's own calls go, and on whose credential."""
-
-    destination: str
-    auth: Auth
 
 
 class Answer(NamedTuple):
@@ -83,29 +78,6 @@ _LISTS = {
 }
 
 
-def way(auth: str | None, destination: str | None) -> Way:
-    """Settle the way of own calls. Raises UsageError: a login belongs to its harness alone, and a key needs a destination."""
-    if auth is None:
-        auth = Auth.GATEWAY if destination in (None, GATEWAY) else Auth.KEY
-    if auth == Auth.SUBSCRIPTION:
-        raise UsageError(
-            "a login belongs to its harness alone; amem's own calls need a key or a gateway", hint="amem models --auth gateway"
-        )
-    if auth not in (Auth.KEY, Auth.GATEWAY):
-        raise UsageError(f"--auth {auth}: expected key or gateway")
-    if auth == Auth.GATEWAY:
-        if destination not in (None, GATEWAY):
-            raise UsageError(
-                f"the gateway is one destination and takes no provider, not {destination!r}", hint="amem models --auth gateway"
-            )
-        return Way(GATEWAY, Auth.GATEWAY)
-    if destination is None:
-        raise UsageError(
-            f"which destination? --provider takes {', '.join(DESTINATIONS)}", hint="amem models --auth key --provider anthropic"
-        )
-    return Way(destination, Auth.KEY)
-
-
 class Own:
     """A client of one destination, in one role."""
 
@@ -113,15 +85,37 @@ class Own:
         self._access = access
         self._client = client
         self._url = url
+        self._breaker = Breaker()
 
     @property
     def session(self) -> str:
         """The session that the calls are on."""
         return self._access.session
 
+    @property
+    def _destination(self) -> str:
+        return next(iter(self._access.routes.values())).destination
+
     async def call(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        """One model call, sent once. An error of the upstream is an answer. Raises RefusedError when it was not let out, UpstreamError."""
-        return await self._ask("POST", path, body, {"content-type": "application/json", **(headers or {})})
+        """One model call, sent once. An error of the upstream is an answer.
+
+        Raises RefusedError when it was not let out, UpstreamError, also without sending it while the destination rests from failures.
+        """
+        destination, loop = self._destination, asyncio.get_running_loop()
+        if (resting := self._breaker.ask(loop.time())) is not None:
+            why = f"{destination} failed {FAILURES} times running, and is left alone for {resting.seconds:.0f} s more"
+            raise UpstreamError(why, destination=destination)
+        try:
+            answer = await self._ask("POST", path, body, {"content-type": "application/json", **(headers or {})})
+        except UpstreamError:
+            self._breaker.told(False, loop.time())
+            raise
+        except BaseException:
+            self._breaker.left()
+            raise
+        # A 429 is a destination that has enough; another 4xx is this request's own fault.
+        self._breaker.told(answer.status < 500 and answer.status != 429, loop.time())
+        return answer
 
     async def models(self) -> tuple[str, ...]:
         """The models that the destination offers, in its order; nothing is spent. Raises RefusedError, UpstreamError."""
@@ -147,7 +141,7 @@ class Own:
     async def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         assert self._access.token is not None
         sent = {**headers, "authorization": f"Bearer {self._access.token.reveal()}"}
-        destination = next(iter(self._access.routes.values())).destination
+        destination = self._destination
         try:
             async with self._client.request(method, self._url + path, data=body, headers=sent, allow_redirects=False) as answer:
                 data = await answer.content.read(MAX_ANSWER_BYTES + 1)
@@ -177,15 +171,25 @@ async def client(access: Access, meter: Meter) -> AsyncIterator[Own]:
 
 @asynccontextmanager
 async def opened(
-    root: Root, grants: Grants, credentials: Credentials, way: Way, *, role: Role, domain: str, label: Label = Label.PUBLIC
+    root: Root,
+    grants: Grants,
+    credentials: Credentials,
+    way: Way,
+    *,
+    role: Role,
+    domain: str,
+    label: Label = Label.PUBLIC,
+    lane: Lane = Lane.OWN,
+    session: str | None = None,
 ) -> AsyncIterator[Own]:
-    """A client for a command, on a session of its own; `label` is that of what it will send.
+    """A client for a command; `label` is that of what it will send.
 
-    Raises ConfigError, UnavailableError (no key, or a destination that is not granted), IntegrityError.
+    It is on a session of its own, or counts towards `session`, whose limits then hold for both. Calls in bulk go in the lane for
+    curation. Raises ConfigError, UnavailableError (no key, or a destination that is not granted), IntegrityError.
     """
     table = routes.table(way.destination, way.auth, grants, credentials)
     key = routes.credential(way.destination, way.auth, credentials)
-    session = ids.draw("session")
+    session = session or ids.draw("session")
     async with AsyncExitStack() as stack:
         root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         logs = Writer(root.state)
@@ -195,7 +199,7 @@ async def opened(
         stack.callback(meter.close)
         access = Access(
             session=session, principal=SYSTEM, domain=domain, auth=way.auth, routes=table, credential=key, label=lambda: label,
-            decide=door.decide, note=logs.append, token=Secret(secrets.token_urlsafe(32)), role=role,
+            decide=door.decide, note=logs.append, token=Secret(secrets.token_urlsafe(32)), role=role, lane=lane,
             **granted(root, grants, destination=way.destination, auth=way.auth, domain=domain, session=session),
         )  # fmt: skip
         yield await stack.enter_async_context(client(access, meter))

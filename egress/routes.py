@@ -37,8 +37,8 @@ class Route:
     inward: bool = False
     """The base is on this machine or its network because grants.toml says so; else an inward address is refused."""
     cut: str = ""
-    most_at_once: int | None = None
-    """How many calls of a harness may be under way there (B11); None is no limit."""
+    most_at_once: Mapping[str, int] = field(default_factory=dict)
+    """How many calls of each lane (`admit.Lane`) may be under way there (B11); a lane that is not in it has no limit."""
 
     def url(self, path: str, query: str) -> str:
         """The URL of a call: the base, then the path, `/v1` not twice."""
@@ -154,7 +154,7 @@ def _base_of(wire: Wire, base: str, *, own: bool) -> tuple[str, str]:
 def _route(row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inward: bool, grant: DestinationGrant) -> Route:
     return Route(
         destination=row.name, base_url=base[0], cut=base[1], ceiling=grant.ceiling, billing=auth.billing, auth=auth, header=wire.header,
-        shaping=wire.shaping, require=dict(grant.require), inward=inward, most_at_once=grant.concurrency.get("harness"),
+        shaping=wire.shaping, require=dict(grant.require), inward=inward, most_at_once=dict(grant.concurrency),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from amem.egress.attempt import GONE, Attempt
 from amem.egress.contexts import Context
 from amem.egress.flow import Headers, Kind, Malformed, Target
 from amem.egress.gate import Gate, Refusal, Room
+from amem.egress.identity import REQUIRE_BROKEN
 from amem.egress.lanes import Lanes
 from amem.egress.listener import TUNNELS
 from amem.egress.listener import Serving as Serving
@@ -126,7 +127,7 @@ class _Egress:
             return _answer(replies.error(dialect, 400, "malformed", call.why))
         attempt = Attempt(ids.draw("call"), stamp(self._access.clock()), asyncio.get_running_loop().time(), call, route)
         try:
-            busy = await self._lanes.enter(attempt.id, call, route)
+            busy = await self._lanes.enter(attempt.id, call, route, self._access.lane)
             if busy is not None:
                 attempt.refused, attempt.status = "busy", 429
                 return _answer(replies.busy(dialect, busy.sentence, busy.retry_after_s))
@@ -158,7 +159,10 @@ class _Egress:
         finally:
             self._lanes.leave(attempt.id)
             if attempt.counted:
-                self._meter.record(attempt.row(self._access, asyncio.get_running_loop().time()))
+                row = attempt.row(self._access, asyncio.get_running_loop().time())
+                if row.alarm == REQUIRE_BROKEN:
+                    self._gate.broken(attempt.route)
+                self._meter.record(row)
                 if self._access.reservations is not None:
                     self._access.reservations.left(attempt.id)
 

@@ -36,6 +36,8 @@ class Metered(NamedTuple):
     """The answer came to its own end. An incomplete one with usage is a floor."""
     unmetered_reason: str | None
     """`no_usage`, `cut`, `unknown_encoding`, `bad_encoding`, `unknown_shape`, `bad_json`, `bad_figures` or `too_large`."""
+    said: Mapping[str, str] = {}
+    """What the usage says in words: where the call was computed, in which tier."""
 
 
 class UsageReader:
@@ -78,7 +80,7 @@ class UsageReader:
             if self._sse is not None and self._sse.dropped:
                 complete_without = "too_large"
             reason = self._fault or complete_without
-        return Metered(usage, seen.model, seen.response_id, seen.done and self._fault is None, reason)
+        return Metered(usage, seen.model, seen.response_id, seen.done and self._fault is None, reason, seen.said)
 
     def _take(self, data: bytes) -> None:
         if self._sse is not None:
@@ -187,6 +189,7 @@ class _Seen:
     done: bool = False
     bad: bool = False
     figures: dict[str, int] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     make: Callable[[Mapping[str, int]], Usage | None] = lambda figures: None
 
     def note(self, name: str, value: object) -> None:
@@ -245,6 +248,7 @@ def _anthropic_figures(usage: Mapping[str, Any], seen: _Seen) -> None:
     for name, told in inputs.items():
         if told != 0 or name not in seen.figures:
             seen.note(name, told)
+    seen.said.update((name, told[:64]) for name, told in usage.items() if isinstance(told, str))
     seen.note("output", usage.get("output_tokens"))
     seen.note("reasoning", _table(usage.get("output_tokens_details")).get("thinking_tokens"))
 

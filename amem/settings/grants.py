@@ -17,6 +17,8 @@ from amem.model.label import Label
 from amem.settings.toml import Table, read
 
 T = TypeVar("T")
+LANES = ("harness", "own", "curation")
+"""Who calls at a destination: a harness, amem for somebody who waits, amem in bulk."""
 
 IMPORTED_NS = time.time_ns()
 """Before any grants of this process were read: a file that has not changed since then is as they were read."""
@@ -209,18 +211,20 @@ def _destination(table: Table) -> DestinationGrant:
     grant = DestinationGrant(
         ceiling=ceiling,
         base_url=base_url.rstrip("/") if base_url else None,
-        concurrency=_numbers(table, "concurrency"),
+        concurrency=_concurrency(table),
         require={key: str(value) for key, value in (table.take("require", dict) or {}).items()},
     )
     table.finish()
     return grant
 
 
-def _numbers(table: Table, key: str) -> dict[str, int]:
-    values = table.take(key, dict) or {}
+def _concurrency(table: Table) -> dict[str, int]:
+    values = table.take("concurrency", dict) or {}
     for name, value in values.items():
+        if name not in LANES:
+            raise table.error(f"concurrency.{name}", f"expected {', '.join(LANES)}")
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise table.error(f"{key}.{name}", f"expected a whole number from 1, found {value!r}")
+            raise table.error(f"concurrency.{name}", f"expected a whole number from 1, found {value!r}")
     return values
 
 

@@ -3,14 +3,14 @@ import json
 from pathlib import Path
 
 from amem.egress import flow
-from amem.egress.admit import WAITING_PER_SLOT, Busy
+from amem.egress.admit import WAITING_PER_SLOT, Busy, Lane
 from amem.egress.flow import Call, Target
 from amem.egress.lanes import Lanes
 from amem.model.call import Dialect
 from tests.egress.support import call, routes_to, session
 
 PATH, BODY = call(Dialect.ANTHROPIC)
-ROUTE = routes_to("http://127.0.0.1:1", most_at_once=1)[Dialect.ANTHROPIC]
+ROUTE = routes_to("http://127.0.0.1:1", most_at_once={"harness": 1})[Dialect.ANTHROPIC]
 WHERE = flow.target("POST", PATH)
 assert isinstance(WHERE, Target)
 CALL = flow.call(WHERE, Dialect.ANTHROPIC, BODY)
@@ -21,7 +21,7 @@ async def one(lanes: Lanes, name: str, hold: asyncio.Event, entered: list[str]) 
     """A call as the server makes it."""
     assert isinstance(CALL, Call)
     try:
-        busy = await lanes.enter(name, CALL, ROUTE)
+        busy = await lanes.enter(name, CALL, ROUTE, Lane.HARNESS)
         if busy is None:
             entered.append(name)
             await hold.wait()
@@ -71,7 +71,7 @@ def test_a_slot_that_frees_as_its_next_leaves_goes_to_the_one_after() -> None:
 
 def test_calls_over_the_limit_wait_their_turn_and_beyond_the_queue_are_told_when_to_come_back(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, route={"most_at_once": 1}) as s:
+        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, route={"most_at_once": {"harness": 1}}) as s:
             tasks = [asyncio.create_task(s.post(PATH, BODY)) for _ in range(8)]
             busy = 0
             while busy < 3:  # one goes, four wait, three are told
@@ -93,7 +93,7 @@ def test_calls_over_the_limit_wait_their_turn_and_beyond_the_queue_are_told_when
 
 def test_a_harness_that_leaves_while_it_waits_gives_up_its_place(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, route={"most_at_once": 1}) as s:
+        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, route={"most_at_once": {"harness": 1}}) as s:
             first = asyncio.create_task(s.post(PATH, BODY))
             await s.provider.until(lambda p: bool(p.log))
             _, writer = await asyncio.open_connection("127.0.0.1", s.port)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from amem.egress import meter
-from amem.egress.meter import CallRow, Meter, response_id_class
+from amem.egress.identity import response_id_class
+from amem.egress.meter import CallRow, Meter
 from amem.model.call import Billing, ObservedBy
 from amem.settings import database
 from amem.settings.root import Root

@@ -3,14 +3,16 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from aiohttp import web
 
-from amem.egress import own
-from amem.egress.own import Own, Role, Way
+from amem.egress import meter, own
+from amem.egress.breaker import FAILURES
+from amem.egress.own import Lane, Own, Role, Way
 from amem.egress.routes import Auth
 from amem.errors import RefusedError, UpstreamError, UsageError
 from amem.model.label import Label
@@ -184,11 +186,55 @@ def test_the_way_of_own_calls() -> None:
             own.way(auth, provider)
 
 
+def test_a_destination_that_keeps_failing_is_left_alone(tmp_path: Path) -> None:
+    async def until_it_rests(client: Own) -> None:
+        for _ in range(FAILURES):
+            assert (await client.call("/v1/messages", BODY)).status == 500
+        for _ in range(3):
+            with pytest.raises(UpstreamError, match="demo failed 5 times running, and is left alone"):
+                await client.call("/v1/messages", BODY)
+        assert await client.models()  # a list is no model call
+
+    with running({"errors": [{"status": 500, "message": "no", "path": "messages", "times": 99}]}) as provider:
+        ask(tmp_path, provider.url, until_it_rests)
+        assert len([seen for seen in provider.log if seen.method == "POST"]) == FAILURES
+
+
+def test_a_request_of_our_own_fault_and_a_refusal_are_no_failures(tmp_path: Path) -> None:
+    async def wrong(client: Own) -> None:
+        for _ in range(FAILURES + 2):
+            assert (await client.call("/v1/messages", b"{}")).status == 400
+
+    with running() as provider:
+        ask(tmp_path, provider.url, wrong)
+
+
+def test_calls_for_a_session_count_towards_it(tmp_path: Path) -> None:
+    grants = Grants(owner="human:o:n", domains={"dom-me": DomainGrant()}, destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC)})
+
+    async def run(url: str) -> str:
+        way = Way("demo", Auth.KEY)
+        granted = replace(grants, destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC, base_url=url)})
+        keys = Credentials({"DEMO_API_KEY": "k"}, {})
+        async with own.opened(
+            Root(tmp_path), granted, keys, way, role=Role.EVALUATOR, domain="dom-me", session="ses-0123456z", lane=Lane.CURATION
+        ) as client:
+            await client.call("/v1/messages", BODY)
+            return client.session
+
+    with running() as provider:
+        assert asyncio.run(run(provider.url)) == "ses-0123456z"
+    [row] = meter.report(Root(tmp_path), ("session",))
+    assert (row["session"], row["calls"]) == ("ses-0123456z", 1)
+
+
 def test_a_store_from_before_roles_is_brought_up_to_date(tmp_path: Path) -> None:
     with running() as provider:
         ask(tmp_path, provider.url, Own.models)
         connection = database.connect(Root(tmp_path).usage, durable=True)
         connection.execute("alter table calls drop column role")
+        connection.execute("alter table calls drop column alarm")
+        connection.execute("pragma user_version = 0")
         connection.close()
         ask(tmp_path, provider.url, lambda client: client.call("/v1/messages", BODY))
     assert [row[1] for row in rows(tmp_path)] == ["evaluator"]
