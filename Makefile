@@ -12,7 +12,8 @@ export
 ROOT_FLAG = $(if $(ROOT),--root $(ROOT),$(if $(MEMORY_ROOT),--root $(MEMORY_ROOT)))
 SESSION_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH)) $(if $(PROVIDER),--provider $(PROVIDER)) \
   $(if $(MODEL),--model $(MODEL)) $(if $(SUBAGENTS),--subagents $(SUBAGENTS)) $(if $(BACKEND),--backend $(BACKEND)) \
-  $(if $(DOMAIN),--domain $(DOMAIN))
+  $(if $(DOMAIN),--domain $(DOMAIN)) $(if $(SERVER_AUTH),--server-auth $(SERVER_AUTH)) \
+  $(if $(SERVER_PROVIDER),--server-provider $(SERVER_PROVIDER))
 LAUNCH_FLAGS = $(SESSION_FLAGS) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
 WORK_FLAGS = $(SESSION_FLAGS) $(if $(ARGS),-- $(ARGS))
 export PROMPT
@@ -38,7 +39,7 @@ setup: $(READY) ## make the virtual environment
 demo: $(READY) ## the main job on the embedded provider: seed, run an agent confined, show what it left
 	@$(BIN)/python scripts/demo.py
 
-launch: $(READY) ## a harness in the sandbox: HARNESS= [AUTH PROVIDER MODEL PROMPT ARGS SUBAGENTS BACKEND]
+launch: $(READY) ## a harness in the sandbox: HARNESS= [AUTH PROVIDER MODEL PROMPT ARGS SUBAGENTS BACKEND SERVER_AUTH SERVER_PROVIDER]
 	@$(BIN)/amem $(ROOT_FLAG) launch $(LAUNCH_FLAGS)
 
 work: $(READY) ## a harness on the next task: HARNESS= [AUTH PROVIDER MODEL ARGS SUBAGENTS BACKEND] [LOOP=1]

@@ -23,6 +23,7 @@ Examples:
   amem launch --harness claude --auth key
   amem launch --harness codex --auth key --prompt 'load T0 and summarise'
   amem launch --harness claude --auth gateway --model qwen3.8-27b
+  amem launch --harness claude --auth subscription --server-auth gateway
   amem launch --harness command -- python3 agent.py"""
 
 
@@ -43,6 +44,8 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 @click.option("--harness", metavar="NAME", help="claude, codex, command, … (required; there is no default)")
 @click.option("--auth", metavar="MODE", help="subscription, key or gateway; default: the harness's first.")
 @click.option("--provider", metavar="DEST", help="The destination in key mode.")
+@click.option("--server-auth", metavar="MODE", help="key, gateway or none, for amem's own calls; default: SERVER_AUTH, else as --auth.")
+@click.option("--server-provider", metavar="DEST", help="Their destination with a key; default: SERVER_PROVIDER.")
 @click.option("--model", metavar="NAME", help="The model, in the harness's own flag; required with gateway.")
 @click.option("--prompt", metavar="TEXT", help="Run headless on this prompt; - reads it from stdin.")
 @click.option("--subagents", type=click.Choice(["board", "harness"]), default="harness", show_default=True)
@@ -126,7 +129,7 @@ def asked(options: dict[str, Any]) -> "Asked":
         raise UsageError(f"--session-id {session_id}: expected ses- and eight letters or digits", hint="amem launch --help")
     return Asked(
         **{name: options[name] for name in ("harness", "auth", "provider", "model", "args", "subagents", "no_handoff", "backend")},
-        **{name: options[name] for name in ("domain", "workdir", "session_id")},
+        **{name: options[name] for name in ("server_auth", "server_provider", "domain", "workdir", "session_id")},
         prompt=prompt,
         label=Label(options["label"]) if options["label"] else None,
         read_only=options["ro"],
@@ -185,6 +188,7 @@ def show(ready: "Prepared", context: Context) -> int:
     document = {
         "session": ready.id,
         "destination": ready.plan.destination,
+        "own_calls": f"{ready.plan.own.destination} ({ready.plan.own.auth})" if ready.plan.own else "none",
         "label": ready.plan.label,
         "ceiling": ready.plan.ceiling,
         "handling": ready.plan.handling,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import amem
-from amem.egress import routes
+from amem.egress import routes, way
 from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
@@ -37,6 +37,9 @@ class Asked:
     harness: str | None
     auth: str | None = None
     provider: str | None = None
+    server_auth: str | None = None
+    server_provider: str | None = None
+    """The credential and destination of amem's own calls, where they do not follow the harness's."""
     model: str | None = None
     prompt: str | None = None
     args: tuple[str, ...] = ()
@@ -74,6 +77,8 @@ class Plan:
     destination: str
     routes: Mapping[Dialect, Route]
     credential: Secret | None
+    own: way.Way | None
+    """Where amem's own calls of this session go; None where it makes none."""
     model: str | None
     args: tuple[str, ...]
     """What follows the harness's own arguments."""
@@ -130,6 +135,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         destination=choice.destination,
         routes=table,
         credential=routes.credential(choice.destination, choice.auth, credentials),
+        own=_own(asked, choice.auth, choice.destination, grants, credentials),
         model=asked.model,
         args=() if harness.name == "command" else asked.args,
         domain=domain,
@@ -260,6 +266,17 @@ def _resolve(path: str) -> str | None:
     if not os.path.isfile(real):
         return None
     return real if os.access(real, os.X_OK) or real.endswith((".js", ".mjs", ".cjs")) else None
+
+
+def _own(asked: Asked, auth: Auth, destination: str, grants: Grants, credentials: Credentials) -> way.Way | None:
+    """The way of amem's own calls, which are refused here rather than in the middle of a session."""
+    server_auth = asked.server_auth or (credentials.text("SERVER_AUTH") if asked.server_provider is None else None)
+    server_provider = asked.server_provider or (credentials.text("SERVER_PROVIDER") if asked.server_auth is None else None)
+    found = way.of_session(server_auth, server_provider, auth=auth, destination=destination)
+    if found is not None and found != (destination, auth):
+        routes.table(found.destination, found.auth, grants, credentials)
+        routes.credential(found.destination, found.auth, credentials)
+    return found
 
 
 def _limits(usual: LimitSettings, asked: Mapping[str, int]) -> Limits:

@@ -135,3 +135,30 @@ def test_a_system_directory_is_refused(root: Root, path: str) -> None:
 def test_a_read_only_path_may_not_show_the_root(root: Root, work: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="with its keys"):
         planned(root, work, read_only=(str(tmp_path),))
+
+
+def test_amems_own_calls_follow_the_harness_unless_they_are_given_a_way(root: Root, work: Path) -> None:
+    gateway = ("llmao", "gateway")
+    assert planned(root, work).own == ("anthropic", "key")
+    assert planned(root, work, server_auth="none").own is None
+    assert planned(root, work, server_auth="gateway").own == gateway
+    assert planned(root, work, environment={"SERVER_AUTH": "gateway"}).own == gateway
+    xai = {"SERVER_AUTH": "gateway", "OPENAI_API_KEY": "o"}
+    assert planned(root, work, server_auth="key", server_provider="openai", environment=xai).own == ("openai", "key")
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "why"),
+    [
+        ({"server_auth": "subscription"}, {}, "a login belongs to its harness alone"),
+        ({"server_auth": "gateway"}, {"LLMAO_KEY": ""}, "no key for llmao"),
+        ({"server_provider": "openai"}, {}, "no key for openai"),
+        ({"server_provider": "xai"}, {}, "destination xai: grants.toml has no"),
+        ({}, {"SERVER_AUTH": "kay"}, "--server-auth kay: expected key or gateway"),
+    ],
+)
+def test_a_way_that_cannot_be_gone_is_refused_before_the_start(
+    root: Root, work: Path, asked: dict[str, str], environment: dict[str, str], why: str
+) -> None:
+    with pytest.raises(AmemError, match=why):
+        planned(root, work, environment=environment, **asked)
