@@ -168,6 +168,8 @@ class Checked(Event):
     state: str
     """`verified`, `failed` or `unchecked`."""
     tree: str | None = None
+    exits: tuple[int, ...] = ()
+    """The exit code of each command that ran, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

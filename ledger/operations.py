@@ -333,7 +333,15 @@ class Operations(Reading):
         return self._change(domain, act)
 
     def checked(
-        self, task: str, *, by: str, state: str, tree: str | None, fence: int | None = None, session: str | None = None
+        self,
+        task: str,
+        *,
+        by: str,
+        state: str,
+        tree: str | None,
+        fence: int | None = None,
+        session: str | None = None,
+        exits: tuple[int, ...] = (),
     ) -> Task | Refused:
         """See `store.Ledger`."""
         if state not in CHECK_STATES:
@@ -343,7 +351,7 @@ class Operations(Reading):
             found = work.get(task)
             if fence is not None and not found.held(fence, work.at(found), session) and not closed_by(found, fence):
                 return stale(found, fence, session, work.at(found))
-            return work.do(ev.Checked(task=task, by=by, at_ms=work.at(found), fence=fence or 0, state=state, tree=tree))
+            return work.do(ev.Checked(task=task, by=by, at_ms=work.at(found), fence=fence or 0, state=state, tree=tree, exits=exits))
 
         return self._change(ids_domain(task), act)
 

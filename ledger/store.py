@@ -228,7 +228,15 @@ class Ledger(Protocol):
         """Reckon the rank of every open task anew from the priority it was filed with."""
 
     def checked(
-        self, task: str, *, by: str, state: str, tree: str | None, fence: int | None = None, session: str | None = None
+        self,
+        task: str,
+        *,
+        by: str,
+        state: str,
+        tree: str | None,
+        fence: int | None = None,
+        session: str | None = None,
+        exits: tuple[int, ...] = (),
     ) -> Task | Refused:
         """Note how a task's check commands ended, `verified`, `failed` or `unchecked`, on which tree."""
 

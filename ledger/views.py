@@ -180,7 +180,10 @@ def _maybe(ms: int | None) -> str | None:
 def _check(task: Task) -> dict[str, Any] | None:
     if not task.check and task.checked is None:
         return None
-    keys = {"state": task.checked or "unchecked", "tree": task.checked_tree, "at": _maybe(task.checked_ms), "commands": list(task.check)}
+    keys = {
+        "state": task.checked or "unchecked", "tree": task.checked_tree, "at": _maybe(task.checked_ms), "commands": list(task.check),
+        "stale": True if task.checked is not None and task.checked_fence != task.fence else None,
+    }  # fmt: skip
     return {name: value for name, value in keys.items() if value is not None}
 
 

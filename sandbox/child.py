@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Stage:
     """The launcher's side of a stage that waits for its plan."""
 
-    def __init__(self, pid: int, link: _socket.socket, life: int) -> None:
+    def __init__(self, pid: int, link: _socket.socket, life: int, pidfd: int = -1) -> None:
         self.pid = pid
         self.link = link
         """Orders and answers; its closing ends the sandbox."""
         self.life = life
         """A pipe nobody writes to; its closing tells the stage that the launcher is gone."""
+        self._pidfd = pidfd
+        """Of a nursery's child, which is the nursery's to reap; -1 for one of our own."""
 
     def start(self, spec: "SandboxSpec", plan: "tuple[Step, ...]", timeout_s: float = 30.0) -> "Running":
         """Build the sandbox and start the harness; use a stage once. Raises amem.errors.SandboxError with the step and its cause."""
@@ -45,15 +47,19 @@ class Stage:
             self.link.close()
             os.close(self.life)
             self.life = -1
-            _left.append(self.pid)
+            if self._pidfd < 0:
+                _left.append(self.pid)
+            else:
+                os.close(self._pidfd)
 
     def _reap(self) -> None:
         """Collect the stage; give up after a while, should a mount of its plan hang in the kernel."""
         import select
 
-        pidfd = os.pidfd_open(self.pid)
+        own = self._pidfd < 0
+        pidfd = os.pidfd_open(self.pid) if own else self._pidfd
         try:
-            if select.select([pidfd], [], [], 5.0)[0]:
+            if select.select([pidfd], [], [], 5.0)[0] and own:
                 os.waitpid(self.pid, 0)
         finally:
             os.close(pidfd)
@@ -94,3 +100,75 @@ def fork_stage(before: Callable[[], None] | None = None) -> Stage:
     theirs.close()
     os.close(life_read)
     return Stage(pid, ours, life_write)
+
+
+class Nursery:
+    """A process that forks stages for a launcher which has threads and keys by then, and of which no copy may be PID 1's."""
+
+    def __init__(self, pid: int, link: _socket.socket) -> None:
+        self._pid = pid
+        self._link = link
+
+    def stage(self) -> Stage:
+        """A stage as fresh as the nursery is. Raises amem.errors.SandboxError when the nursery is gone."""
+        from amem.errors import SandboxError
+
+        try:
+            self._link.sendall(b"s")
+            data, ancillary, _, _ = self._link.recvmsg(4, _socket.CMSG_SPACE(3 * 4))
+        except OSError as error:
+            raise SandboxError("stage", "the process that makes stages is gone") from error
+        fds = [int.from_bytes(raw[at : at + 4], "little") for _, _, raw in ancillary for at in range(0, len(raw), 4)]
+        if len(data) < 4 or len(fds) < 3:
+            raise SandboxError("stage", "the process that makes stages could not make one")
+        return Stage(int.from_bytes(data, "little"), _socket.socket(fileno=fds[0]), fds[1], fds[2])
+
+    def close(self) -> None:
+        """Let it go; stages that it made stay as they are."""
+        self._link.close()
+        os.waitpid(self._pid, 0)
+
+
+def fork_nursery() -> Nursery:
+    """Fork a nursery, as early as a stage: it keeps nothing of the launcher's but what was loaded by then."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _nurse(theirs.detach())
+        except BaseException:  # the outer edge of the nursery
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(125)
+    theirs.close()
+    return Nursery(pid, ours)
+
+
+def _nurse(link: int) -> None:
+    """Fork a stage for each byte until the launcher is gone. Never returns."""
+    from amem.sandbox import network, stage
+
+    # The launcher's other stages end when it lets go of their links: none may stay open here.
+    os.closerange(3, link)
+    os.closerange(link + 1, os.sysconf("SC_OPEN_MAX"))
+    orders = _socket.socket(fileno=link)
+    stage.stand_aside()
+    stage.forget_children()
+    while orders.recv(1):
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        life_read, life_write = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            for each in (ours, orders):
+                each.close()
+            os.close(life_write)
+            stage.main(theirs, life_read)
+        pidfd = os.pidfd_open(pid)
+        theirs.close()
+        network.send_fds(orders, pid.to_bytes(4, "little"), [ours.fileno(), life_write, pidfd])
+        ours.close()
+        for fd in (life_read, life_write, pidfd):
+            os.close(fd)
+    os._exit(0)

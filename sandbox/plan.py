@@ -159,11 +159,14 @@ def _placed(spec: SandboxSpec, host: HostFacts) -> tuple[Bind, ...]:
     links = [Bind(path, path) for path, link in host.root_links if link is None]
     links += [Bind(path, path) for path in host.extra_roots]
     links += [Bind(f"/etc/{name}", f"/etc/{name}") for name, link in host.etc if link is None]
-    binds = [Bind(spec.workdir, spec.workdir, True, real=True), Bind(spec.home, spec.home_inside, True), *spec.binds]
+    binds = [Bind(spec.workdir, spec.workdir, True, real=True), *spec.binds]
     if spec.memory_dir is not None:
         binds.append(Bind(spec.memory_dir, "/opt/memory"))
     if host.tree.common is not None:
         binds.append(Bind(host.tree.common, host.tree.common, True, real=True))
+    if spec.read_only:
+        binds = [bind._replace(writable=False) for bind in binds]
+    binds.append(Bind(spec.home, spec.home_inside, True))
     by_target = {bind.target: bind for bind in (*links, *binds)}
     if len({bind.target for bind in binds}) < len(binds):
         twice = sorted(target for target in by_target if sum(bind.target == target for bind in binds) > 1)
@@ -288,6 +291,8 @@ def _care(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> list[
         steps.append(Step("warn", (tree.warning,)))
     if host.user == 0 and host.idmap_owners is None:
         steps.append(Step("warn", (ROOT_UNMAPPED,)))
+    if spec.read_only:  # nothing in it can be moved, and no part of it may become writable
+        return steps
     if tree.kind == "plain":
         steps.append(Step("hold", (spec.workdir, ".git", READ_WRITE, True), "pins"))
     if tree.kind in ("linked", "submodule", "file"):
@@ -360,10 +365,10 @@ def _landlock(spec: SandboxSpec, host: HostFacts) -> tuple[object, ...]:
     abi = host.landlock_abi
     handled = _LL_BASE | (_LL_REFER if abi >= 2 else 0) | (_LL_TRUNCATE if abi >= 3 else 0) | (_LL_IOCTL if abi >= 5 else 0)
     on_file = handled & (_LL_WRITE | _LL_TRUNCATE | _LL_IOCTL)
+    own = (spec.workdir, *(bind.target for bind in spec.binds if bind.writable))
     writable = [
-        spec.workdir,
+        *(own if not spec.read_only else ()),
         spec.home_inside,
-        *(bind.target for bind in spec.binds if bind.writable),
         "/tmp",
         "/var/tmp",
         "/run",

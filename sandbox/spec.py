@@ -116,7 +116,7 @@ class SandboxSpec(NamedTuple):
     env: tuple[tuple[str, str], ...]
     """The whole environment inside. Nothing is inherited."""
     workdir: str
-    """Host path of the work tree, without a link in it; at the same path inside, writable."""
+    """Host path of the work tree, without a link in it; at the same path inside, writable but for `read_only`."""
     cwd: str
     """Inside path to start in: the work tree or below."""
     home: str
@@ -144,6 +144,8 @@ class SandboxSpec(NamedTuple):
     """Ports inside that the launcher connects to; with any, unconnected sockets of the inside come out."""
     host_ports: tuple[int, ...] = ()
     """Ports that listen inside, and whose listening descriptors come out, for services of the host."""
+    read_only: bool = False
+    """The work tree, its git directory and every bind are only shown."""
 
 
 def problems(spec: SandboxSpec) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class Init:
 
 def main(link: _socket.socket, life: int) -> None:
     """Wait for one message, make one sandbox, stay until it or the launcher ends. Never returns."""
-    _stand_aside()
+    stand_aside()
     context = init.Context(link)
     mounts_watch = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
     early = _make_ready(context, life)
@@ -95,13 +95,18 @@ def _changed(mounts_watch: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _stand_aside() -> None:
+def stand_aside() -> None:
     """Leave the launcher's process group: the terminal's signals are for the launcher, which passes them on as it sees fit."""
     os.setpgid(0, 0)
     for number in _TERMINAL_SIGNALS:
         _signal.signal(number, _signal.SIG_IGN)
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     _signal.set_wakeup_fd(-1)
+
+
+def forget_children() -> None:
+    """Let the kernel reap the children of this process; each stage takes that back for itself (`stand_aside`)."""
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
 
 
 def _receive(link: _socket.socket) -> bytes:

@@ -137,10 +137,14 @@ def show(context: Context, id: str, with_events: bool) -> int:
         for event in events:
             if event["event"] == "posted":
                 event["text"] = ledger.text(task.domain, event["text"])
+    stale = _stale(context, task)
     if context.flags.json:
-        print_json({**views.shown(task, body), **({"events": events} if with_events else {})})
+        shown = views.shown(task, body)
+        if stale:
+            shown["check"]["stale"] = True
+        print_json({**shown, **({"events": events} if with_events else {})})
         return exits.DONE
-    _print_task(context, task, body)
+    _print_task(context, task, body, stale=stale)
     for event in events:
         rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("n", "at", "event", "by"))
         print(one_line(f"{event['at']}  {event['event']} by {event['by']}{': ' if rest else ''}{rest}"))
@@ -497,7 +501,22 @@ def _state(task: "Task") -> str:
     return f"{task.status}" if task.status != "claimed" else f"held by {task.holder}"
 
 
-def _print_task(context: Context, task: "Task", body: str | None = None) -> int:
+def _stale(context: Context, task: "Task") -> bool:
+    """Whether the tree in which a task's checks ran is another by now; False where it is not on this machine."""
+    if task.checked_tree is None or task.session is None:
+        return False
+    import os
+
+    from amem.egress.meter import sessions
+    from amem.launch.snapshot import Store
+
+    ran = sessions(context.root, session=task.session)
+    if not ran or not os.path.isdir(workdir := ran[0]["workdir"]):
+        return False
+    return Store(context.root, workdir).digest() != task.checked_tree
+
+
+def _print_task(context: Context, task: "Task", body: str | None = None, *, stale: bool = False) -> int:
     from amem.ledger import views
 
     if context.flags.json:
@@ -507,6 +526,9 @@ def _print_task(context: Context, task: "Task", body: str | None = None) -> int:
     print(f"  {_state(task)} · rank {task.rank:g} · priority {task.priority}")
     for name, value in _facts(task):
         print("  " + one_line(f"{name}: {value}"))
+    if task.check:
+        changed = ", and the tree has changed since" if stale else ""
+        print("  " + one_line(f"checks: {task.checked or 'not run yet'}{changed}: {'; '.join(task.check)}"))
     if body:
         print("\n" + visible(body))
     return exits.DONE

@@ -59,16 +59,16 @@ command.params[:0] = [flag for flag in launch.command.params if flag.name not in
 
 def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> int:
     from amem.launch import run, work
-    from amem.sandbox.child import fork_stage
+    from amem.sandbox.child import fork_nursery, fork_stage
 
+    stage, nursery = context.stage or fork_stage(), fork_nursery()  # before a key is read
     asked = replace(launch.asked({**options, "prompt": None}), interactive=False)
     settings = launch.settings(context, asked)
     if options["dry_run"]:
         return launch.show(run.prepare(replace(asked, prompt=work.BEFORE_THE_CLAIM), settings), context)
-    stage = context.stage or fork_stage()
     wanted = work.Wanted(task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"])
     quiet = context.flags.json
-    worked = work.work(asked, wanted, settings, stage, launch.to_stderr if quiet else launch.pass_on, note)
+    worked = work.work(asked, wanted, settings, stage, nursery, launch.to_stderr if quiet else launch.pass_on, note)
     for sentence in (*worked.notes, *(worked.session.notes if worked.session else ())):
         note(sentence)
     if quiet:
@@ -84,4 +84,6 @@ def _document(worked: "Worked", context: Context) -> dict[str, Any]:
         found["task"] = worked.task
     if worked.session is not None:
         found["session"] = launch.document(worked.session, context)
+    if worked.check is not None:
+        found["check"] = worked.check
     return found

@@ -90,7 +90,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
 
     sitting.began(running)
     began = time.monotonic()
-    with _stoppable(running, work, sitting.presence):
+    with stoppable(running, work, sitting.presence):
         code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
     late = code == TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
     if sitting.finish is None:
@@ -158,7 +158,7 @@ def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stoppe
 
 
 @contextmanager
-def _stoppable(running: "Running", work: "Composition", presence: Presence) -> Iterator[None]:
+def stoppable(running: "Running", work: "Composition", presence: Presence) -> Iterator[None]:
     """While this lasts, `amem session stop` works: no more calls leave, SIGTERM to the harness, then the end of everything."""
     timers: list[threading.Timer] = []
 

@@ -152,7 +152,7 @@ class Composition:
             trees.mark(root, found.writable, label, self._ready.id)
             meter.raise_label(root, self._ready.id, label)
 
-        return agent_session(
+        session = agent_session(
             memory,
             id=self._ready.id,
             principal=found.principal,
@@ -163,6 +163,8 @@ class Composition:
             ceiling=found.ceiling,
             persist=persist,
         )
+        session.examined = self._client
+        return session
 
 
 async def _own_door(memory: "Memory", session: "Session", worker: "ThreadPoolExecutor") -> "web.AppRunner":

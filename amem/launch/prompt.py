@@ -70,6 +70,11 @@ When you cannot finish: `task_release` with a handoff that says where it stands,
 Ending without either puts the task back on the board as not done. The lease is kept up for you.
 """
 
+CHECKS = (
+    "Run these commands in the work tree before you complete it. Once you have ended they are run again, each in a sandbox of its own "
+    "with no way out and a new home, and only if all succeed does it count as done:"
+)
+
 VERIFY = (
     "These tasks had to be done before this one. Their handoffs say what somebody found then: verify what you rely on against the work "
     "tree first, and say in your own handoff what no longer holds."
@@ -80,7 +85,7 @@ def compose(page: str, task: Asked, mark: str) -> str:
     """The prompt, of at most `MAX_BYTES` and the rules. `mark` must be new (`fence.mark`)."""
     parts = [RULES, f"## The task\n{_facts(task)}", _asked(task, mark)]
     if task.checks:
-        parts.append("These commands must succeed in the work tree before it counts as done:\n" + _fenced("\n".join(task.checks), mark))
+        parts.append(f"{CHECKS}\n" + _fenced("\n".join(task.checks), mark))
     if task.last is not None:
         parts.append("## Where the last attempt stopped\n" + _note(task.last, mark, LAST_BYTES))
     if task.earlier:

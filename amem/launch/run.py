@@ -164,7 +164,7 @@ def survey(ready: Prepared, settings: Settings) -> "HostFacts":
     """
     _make_home(ready)
     try:
-        return host.facts(_confined(ready, settings))
+        return host.facts(confined(ready, settings))
     except BaseException:
         remove_home(ready)
         raise
@@ -183,7 +183,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             _make_home(ready)
         kept = True
         _write_home(ready)
-        sandbox = _confined(ready, settings)
+        sandbox = confined(ready, settings)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
             facts = facts or host.facts(sandbox)
@@ -255,7 +255,7 @@ def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcom
     return store
 
 
-def _confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
+def confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
     """The sandbox, with what appears at `/opt/memory`."""
     return ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
 

@@ -94,7 +94,7 @@ class Store:
                 lines: list[bytes] = []
                 base = self._base(notes)
                 for path, about, folder in _files(self.workdir, left_out):
-                    mark = f"{about.st_ino}:{about.st_size}:{about.st_mode:o}:{about.st_ctime_ns}"
+                    mark = _mark(about)
                     known = last = notes.files.get(path)
                     if known is None or known[0] != mark:
                         content = _content(folder, os.path.basename(path), about)
@@ -121,6 +121,18 @@ class Store:
             new_notes.write_text(json.dumps({"files": new, "tree": tree, "sessions": sessions}))
             new_notes.replace(self._path / "amem-notes.json")
         return tuple(left_out)
+
+    def digest(self) -> str:
+        """Name the tree as it is now, by every file that a snapshot of it would keep; nothing is kept. What is known is not read again."""
+        notes = self._notes()
+        whole = hashlib.sha256()
+        for path, about, folder in _files(self.workdir, []):
+            known = notes.files.get(path)
+            if known is None or known[0] != _mark(about):
+                content = _content(folder, os.path.basename(path), about)
+                known = ["", _mode(about), _blob(content) if content is not None else f"{about.st_size} bytes"]
+            whole.update(f"{known[1]} {known[2]} ".encode() + os.fsencode(path) + b"\0")
+        return f"sha256:{whole.hexdigest()}"
 
     def has(self, session: str, when: str) -> bool:
         """Say whether this snapshot was taken."""
@@ -361,6 +373,11 @@ def _give(folder: int, name: str) -> None:
     if os.geteuid() == 0:
         about = os.fstat(folder)
         os.chown(name, about.st_uid, about.st_gid, dir_fd=folder, follow_symlinks=False)
+
+
+def _mark(about: os.stat_result) -> str:
+    """What another content would change."""
+    return f"{about.st_ino}:{about.st_size}:{about.st_mode:o}:{about.st_ctime_ns}"
 
 
 # git's words

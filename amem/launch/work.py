@@ -9,14 +9,16 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from amem.errors import AmemError, UnavailableError
-from amem.launch import leftover, prompt, run
-from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting
+from amem.hooks import outbox
+from amem.launch import evidence, leftover, prompt, run
+from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, stoppable
 from amem.launch.composition import Composition
+from amem.launch.evidence import Evidence
 from amem.launch.interrupts import Interrupts, held_back
 from amem.launch.lease import Beat, Keeper, since_boot
 from amem.launch.plan import Asked
@@ -28,8 +30,9 @@ from amem.server.client import Answer, Client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amem.sandbox.child import Stage
+    from amem.sandbox.child import Nursery, Stage
     from amem.sandbox.plan import HostFacts
+    from amem.sandbox.run import Running
 
 URL = "http://localhost/mcp"
 """Never resolved: the connection is dialled."""
@@ -62,6 +65,8 @@ class Worked:
     """`completed`, `released`, `blocked`, or `none` when nothing was claimed."""
     task: dict[str, Any] | None = None
     session: Outcome | None = None
+    check: str | None = None
+    """What came of the task's checks; None where it has none, or was not said to be done."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -135,10 +140,13 @@ class Desk:
 
 
 def work(
-    asked: Asked, wanted: Wanted, settings: run.Settings, stage: "Stage", on_output: Callable[[int, bytes], None],
+    asked: Asked, wanted: Wanted, settings: run.Settings, stage: "Stage", nursery: "Nursery", on_output: Callable[[int, bytes], None],
     note: Callable[[str], None],
 ) -> Worked:  # fmt: skip
-    """Do one task. Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then."""
+    """Do one task; the nursery makes the stages of what comes after the harness.
+
+    Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then.
+    """
     checked = run.prepare(replace(asked, prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
     composition = Composition(checked, settings, client=True)
     served = Served(composition.serve)
@@ -152,8 +160,8 @@ def work(
                 desk = Desk(served)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
-                    shift = _Shift(desk, worked, claim, interrupts, note)
-                    shift.run(asked, checked, settings, facts, stage, composition, served, presence, on_output)
+                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery)
+                    shift.run(asked, checked, settings, stage, composition, served, presence, on_output)
         finally:
             served.stop()
             presence.end()
@@ -190,18 +198,23 @@ def _claim(desk: Desk, wanted: Wanted, worked: Worked, interrupts: Interrupts) -
 class _Shift:
     """One claimed task, from the claim to its end."""
 
-    def __init__(self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None], facts: "HostFacts",
+        nursery: "Nursery",
+    ) -> None:  # fmt: skip
         self._desk = desk
         self._worked = worked
         self._row = claim.row
         self._claim = claim
         self._interrupts = interrupts
         self._note = note
+        self._facts = facts
+        self._nursery = nursery
         self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
-        self, asked: Asked, checked: run.Prepared, settings: run.Settings, facts: "HostFacts", stage: "Stage", composition: Composition,
-        served: Served, presence: Presence, on_output: Callable[[int, bytes], None],
+        self, asked: Asked, checked: run.Prepared, settings: run.Settings, stage: "Stage", composition: Composition, served: Served,
+        presence: Presence, on_output: Callable[[int, bytes], None],
     ) -> None:  # fmt: skip
         """Run the harness on the task. Raises AmemError when it could not start; the task is given back then."""
 
@@ -216,14 +229,14 @@ class _Shift:
             self._note(f"{self._row['id']}: {self._row['title']}")
             text = prompt.compose(self._desk.call("t0").text or "", self._desk.asked(self._row), fence.mark())
             ready = run.prepare(replace(asked, prompt=text, no_handoff=True, session_id=checked.id), settings)
-            self._ready = ready
+            self._settings, self._ready = settings, ready
             self._outcome = Outcome(session=ready.id, label=ready.plan.label)
-            sitting = Sitting(
+            self._sitting = sitting = Sitting(
                 asked=replace(asked, prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
                 outcome=self._outcome, on_output=output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
             self._worked.session = self._outcome
-            run.confine(sitting, settings, stage, self._note, facts)
+            run.confine(sitting, settings, stage, self._note, self._facts)
         except BaseException as error:
             self._keeper.stop()
             with suppress(AmemError):
@@ -231,13 +244,21 @@ class _Shift:
             raise
 
     def _finish(self, ended: Ended) -> Ended:
-        """The harness has ended: what the task says now, and giving it back where it is not completed."""
-        self._keeper.stop()
+        """The harness has ended: its checks, what the task says now, and giving it back where it is not completed."""
         worked, id = self._worked, self._row["id"]
+        try:
+            found = self._examined() if self._offered() else None
+        finally:
+            self._keeper.stop()
         if self._keeper.lost is not None:
             worked.notes.append(f"{id} is no longer this worker's: {self._keeper.lost}")
         elif self._held():
-            self._desk.give_back(**self._leftover(ended))
+            if found is None:
+                self._desk.give_back(**self._leftover(ended))
+            elif found.state == "verified":
+                self._desk.call("task_complete")
+            else:
+                self._desk.give_back(**_unproven(found))
         elif self._outcome.harness_exit:
             worked.notes.append(f"the harness itself ended with {self._outcome.harness_exit}")
         self._desk.give_back(why="the session that held it ended")  # another one that the harness claimed by itself
@@ -260,6 +281,40 @@ class _Shift:
             self._row["fence"], self._row["session"],
         )  # fmt: skip
 
+    def _offered(self) -> bool:
+        """Whether the harness said that the task is done, and its checks have the word."""
+        session = self._sitting.work.session
+        return session is not None and session.offered and session.task == self._row["id"]
+
+    def _examined(self) -> Evidence:
+        """Run the task's checks on the tree as it is now, and have the ledger note what came of them."""
+        from amem.launch.snapshot import Store
+
+        commands, ready = tuple(self._row["check"]["commands"]), self._ready
+        self._note(f"{self._row['id']}: the harness is done; now its checks: {'; '.join(commands)}")
+        try:
+            found = evidence.examine(
+                commands, run.confined(ready, self._settings), self._facts, self._nursery.stage, timeout_s=ready.plan.timeout_s,
+                attending=self._attending, ended=self._ended,
+            )  # fmt: skip
+            tree = Store(self._settings.root, ready.spec.workdir).digest()
+        except (AmemError, OSError) as error:
+            found, tree = Evidence("unchecked", (), f"the checks could not run: {getattr(error, 'message', error)}", ""), None
+        self._worked.check = found.state
+        with suppress(AmemError):  # without it the task does not complete
+            self._desk.call("task_checked", state=found.state, tree=tree, exits=list(found.exits))
+        return found
+
+    @contextmanager
+    def _attending(self, running: "Running") -> "Iterator[None]":
+        """While this lasts, Ctrl-C and `amem session stop` end this sandbox."""
+        self._interrupts.attend(running)
+        with stoppable(running, self._sitting.work, self._sitting.presence):
+            yield
+
+    def _ended(self) -> bool:
+        return self._interrupts.struck or self._sitting.work.stopped is not None
+
     def _leftover(self, ended: Ended) -> dict[str, Any]:
         """What the launcher leaves on a task that its harness did not complete."""
         harness, code = self._ready.plan.harness, self._outcome.harness_exit
@@ -274,3 +329,13 @@ class _Shift:
         failed = ended.reason == "harness" and code not in ENDED_BY_SIGNAL and not self._interrupts.struck
         sentence = f"{harness.name} ended before it was completed: {how}"
         return {"handoff": text, "why": None if failed else sentence, "blocker": sentence if failed else None}
+
+
+def _unproven(found: Evidence) -> dict[str, Any]:
+    """What is left on a task that was said to be done and whose checks do not say so."""
+    text = f"It was said to be done, but {found.what}.\n\nLeft by the launcher, not by the agent."
+    if found.output:
+        text += "\n\nThe end of what the check printed:\n\n" + outbox.fenced(found.output)
+    failed = found.state == "failed"
+    sentence = f"a check failed: {found.what}"[:500] if failed else found.what[:500]
+    return {"handoff": text, "why": None if failed else sentence, "blocker": sentence if failed else None}

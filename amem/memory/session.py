@@ -56,6 +56,10 @@ class Session:
         self.task = task
         self.fence: int | None = None
         """The number of the claim under which the session holds `task`; None where a task is only named, or none is held."""
+        self.examined = False
+        """Whether its launcher runs a task's checks once the harness has ended, and completes the task by what they say."""
+        self.offered = False
+        """Whether the held task was said to be done, and waits for that."""
         self.writing = threading.Lock()
         """Held over a whole write, so that two writes at once cannot both be the last that a gate lets through."""
         self.superseded_so_far = 0
@@ -91,7 +95,7 @@ class Session:
 
     def hold(self, task: str | None, fence: int | None) -> None:
         """Take note of a claim, or with None of its end."""
-        self.task, self.fence = task, fence
+        self.task, self.fence, self.offered = task, fence, False
 
     @property
     def label(self) -> Label:

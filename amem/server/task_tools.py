@@ -28,6 +28,10 @@ from amem.server.table import LEFT_BY, OFFSET, Arguments, Tool, objects, present
 
 NEVER_FILED = frozenset({"secret", "hidden", "payload"})
 """Findings in a task's words that no task may have. Words that instruct are what a task is made of: those wait for a person's admission."""
+LAUNCHER = "launcher"
+"""In whose name the launcher's own calls are, as its listener tells."""
+PENDING = "its checks run once you have ended; it is completed if they succeed. End now."
+UNCHECKED = "task_release with a handoff: the checks of a task run under `amem work`, once its harness has ended"
 CANDIDATES = 50
 """How many tasks are looked at for one whose label fits, when the first one's does not."""
 
@@ -133,13 +137,33 @@ def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
     if "handoff" in given:
         _leave(memory, session, given)
     task = memory.ledger.show(holding.task)
-    check = memory.grants.gates.complete_requires == "check" and bool(task.check)
-    done = _done(
-        memory.ledger.complete(holding.task, by=session.principal, fence=holding.fence, session=session.id, check=check),
-        "task_complete with `handoff`: what was done, what is open",
-    )
+    settles = given[LEFT_BY] == LAUNCHER
+    if task.check and session.examined and not settles and _offers(memory, session, task):
+        session.offered = True
+        return Reply(data={**views.shown(task), "pending": PENDING})
+    check = bool(task.check) and (settles or memory.grants.gates.complete_requires == "check")
+    hint = UNCHECKED if check else "task_complete with `handoff`: what was done, what is open"
+    claim: dict[str, Any] = {"by": session.principal, "fence": holding.fence, "session": session.id}
+    done = _done(memory.ledger.complete(holding.task, **claim, check=check), hint)
     _let_go(session, holding)
     return Reply(data=views.shown(done))
+
+
+def _offers(memory: Memory, session: Session, task: Task) -> bool:
+    """Whether the session's own claim holds the task and has left a handoff: all that a completion needs but for the checks."""
+    if session.holding is None or session.holding.task != task.id or _still_held(memory, session) is None:
+        return False
+    return task.handed_off == session.holding.fence
+
+
+def _checked(memory: Memory, session: Session, given: Arguments) -> Reply:
+    """The launcher's: what came of the checks."""
+    holding = _holding(memory, session, given)
+    done = memory.ledger.checked(
+        holding.task, by=session.principal, fence=holding.fence, session=session.id, state=given["state"], tree=given.get("tree"),
+        exits=tuple(given.get("exits", ())),
+    )  # fmt: skip
+    return Reply(data=views.shown(_done(done)))
 
 
 def _release(memory: Memory, session: Session, given: Arguments) -> Reply:
@@ -461,3 +485,18 @@ TOOLS: Mapping[str, Tool] = {
         reads=False,
     ),
 }  # fmt: skip
+
+LAUNCHERS: Mapping[str, Tool] = {
+    "task_checked": Tool(
+        "Say what came of the held task's checks.",
+        objects(
+            ("state",),
+            state=text("what came of them", enum=["verified", "failed", "unchecked"]),
+            tree=text("digest of the tree that they ran on", maxLength=100),
+            exits={"type": "array", "items": {"type": "integer"}, "maxItems": 100, "description": "their exit codes, in order"},
+        ),
+        _told(_checked),
+        reads=False,
+    ),
+}
+"""What the launcher may call beside the tools of its session; nobody else sees that they are there."""

@@ -30,7 +30,7 @@ def call(memory: Memory, session: Session, name: str, given: object, left_by: st
 
     `left_by` is who calls, as the listener tells: a handoff that is left is marked with it.
     """
-    tool = TOOLS.get(name)
+    tool = TOOLS.get(name) or (task_tools.LAUNCHERS.get(name) if left_by == task_tools.LAUNCHER else None)
     if tool is None:
         return refusal("invalid", f"there is no tool {name[:80]!r}; there are {', '.join(TOOLS)}")
     try:

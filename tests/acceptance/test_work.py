@@ -366,3 +366,83 @@ def test_what_a_launched_session_spawns_is_proposed(desk: Place) -> None:
     assert [(one["title"], one["status"]) for one in listed] == [("Left", "proposed")]
     assert listed[0]["id"] in done.out and "deny" in done.out
     assert "deny" not in desk.launch("--no-handoff", *agent(desk, ask)).out, "left to the harness unless asked for"
+
+
+def test_a_task_with_checks_is_done_once_they_succeed(desk: Place) -> None:
+    """They run after the harness, not as it: another home, no server to reach, and each on its own."""
+    id = filed(desk, check=("test ! -e ~/planted", "! pgrep sleep", "! curl -s http://127.0.0.1:7431/", "test -e made && touch seen"))
+    plant = "import subprocess; subprocess.Popen(['sleep', '600']); open(os.path.expanduser('~/planted'), 'w'); open('made', 'w')\n"
+    done = work(desk, "--json", *agent(desk, plant + "print(memory.call('task_complete', handoff='Done.')['pending'])"))
+    assert (done.code, done.json["outcome"], done.json["check"]) == (0, "completed", "verified"), done.err
+    found = task(desk, id)
+    assert found["status"] == "completed" and found["check"]["state"] == "verified"
+    assert [event["event"] for event in found["events"]][-3:] == ["handoff_left", "checked", "completed"]
+    assert found["events"][-2]["exits"] == [0, 0, 0, 0]
+    assert "stale" not in desk.amem("task", "show", id, "--json").json["check"]
+    (desk.tree / "made").write_text("another thing")
+    assert desk.amem("task", "show", id, "--json").json["check"]["stale"] is True
+    assert "verified, and the tree has changed since" in desk.amem("task", "show", id).out
+
+
+def test_a_check_that_fails_sends_the_task_back_with_what_it_printed(desk: Place) -> None:
+    id = filed(desk, check=("true", "echo three widgets are missing; exit 5", "touch never"))
+    done = work(desk, "--json", *agent(desk, COMPLETE))
+    assert (done.code, done.json["outcome"], done.json["check"]) == (4, "released", "failed"), done.err
+    found = task(desk, id)
+    assert found["status"] == "admitted" and "exited with 5" in found["reason"] and found["check"]["state"] == "failed"
+    left = [entry(desk, one) for one in found["handoffs"]]
+    assert [one["left_by"] for one in left] == ["agent", "launcher"] and "three widgets are missing" in left[1]["body"]
+    assert not (desk.tree / "never").exists()
+    for outcome in ("released", "blocked"):
+        assert work(desk, "--json", *agent(desk, COMPLETE)).json["outcome"] == outcome
+    assert "three widgets are missing" in prompt(desk)
+
+
+def test_what_a_harness_planted_cannot_answer_for_a_check(desk: Place) -> None:
+    """Code of the harness runs within the first check and goes for its caller; the second check has the last word."""
+    plant = "open('sneak.sh', 'w').write('kill -9 $PPID; exit 0')\nos.symlink('/bin/true', 'false')\n"
+    for checks in (("sh sneak.sh; exit 0",), ("true", "false")):
+        id = filed(desk, check=checks)
+        done = work(desk, "--task", id, "--json", *agent(desk, plant.replace("'false'", repr(f"f{len(checks)}")) + COMPLETE))
+        assert done.json["check"] == "failed" and task(desk, id)["status"] == "admitted", done.err
+
+
+def test_a_session_that_nobody_examines_cannot_complete_what_has_checks_where_they_are_the_rule(desk: Place) -> None:
+    grants_file = desk.root / "grants.toml"
+    grants_file.write_text(grants_file.read_text().replace('complete_requires = "handoff"', 'complete_requires = "check"'))
+    id = filed(desk, check=("true",))
+    done = desk.launch("--no-handoff", *agent(desk, "memory.call('task_claim')\nprint(memory.call('task_complete', handoff='x'))"))
+    assert "amem work" in done.out and task(desk, id)["status"] == "admitted", done.out
+    assert work(desk, *agent(desk, COMPLETE)).code == 0
+    assert task(desk, id)["check"]["state"] == "verified"
+
+
+def test_an_offer_can_be_taken_back_and_ends_with_the_session(desk: Place) -> None:
+    id = filed(desk, check=("true",))
+    done = work(desk, "--json", *agent(desk, COMPLETE + "\nmemory.call('task_release', handoff='Not yet.')"))
+    assert (done.code, done.json["outcome"]) == (4, "released") and "check" not in done.json
+    assert "checked" not in [event["event"] for event in task(desk, id)["events"]]
+
+
+def test_ctrl_c_ends_a_check_and_gives_the_task_back(desk: Place) -> None:
+    id = filed(desk, check=("echo up > up; sleep 600",))
+    process = subprocess.Popen(
+        desk.command("work", "--harness", "command", *desk.launch_flags(), *agent(desk, COMPLETE)),
+        cwd=PROJECT, env=desk.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while b"now its checks" not in process.stderr.readline():
+        assert process.poll() is None
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4, err
+    found = task(desk, id)
+    assert found["status"] == "admitted" and found["check"]["state"] == "unchecked"
+    assert not any(path.name.startswith("check-") for path in (desk.root / "state" / "homes").iterdir())
+
+
+def test_no_session_can_say_that_its_checks_succeeded(desk: Place) -> None:
+    filed(desk, check=("false",))
+    say = "print(memory.call('task_checked', state='verified', tree='x'))\n" + COMPLETE
+    done = work(desk, *agent(desk, say))
+    assert done.code == 4 and "there is no tool" in done.out and "task_checked" not in done.out.partition("there are")[2]

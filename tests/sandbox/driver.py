@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 
-from amem.sandbox.child import fork_stage
+from amem.sandbox.child import fork_nursery, fork_stage
 
 asked = json.loads(sys.argv[1])
 stages = []
@@ -24,12 +24,17 @@ if asked.get("fork_in_thread"):
     thread.join()
 else:
     fork()
+nursery = fork_nursery() if asked.get("nursery") else None
 
 from amem.errors import SandboxError  # noqa: E402
 from amem.sandbox import host, spec  # noqa: E402
 from amem.sandbox.plan import plan  # noqa: E402
 
 stage = stages[0]
+if nursery is not None:
+    stage.close()
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # a launcher that has threads by now
+    stage = nursery.stage()
 fields = asked.get("spec", {})
 binds = [spec.Bind(*bind) for bind in fields.pop("binds", [])]
 binds += spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix)

@@ -1,0 +1,80 @@
+"""Evidence before done: the check commands of a task, run by the launcher once the harness has ended.
+
+Each command has a sandbox of its own, on the tree as it was left, with a fresh home and no way out at all: what a harness put beside
+itself (a home, a process, a service) takes no part, and no command can answer for another. The exit codes come from PID 1.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+from amem.launch.leftover import Tail
+from amem.sandbox.plan import plan as sandbox_plan
+
+if TYPE_CHECKING:
+    from amem.sandbox.child import Stage
+    from amem.sandbox.plan import HostFacts, Step
+    from amem.sandbox.run import Running
+    from amem.sandbox.spec import SandboxSpec
+
+TIMEOUT_S = 1800.0
+"""For all commands of a task together, where the launch has no limit of its own."""
+OUTPUT_BYTES = 16 << 10
+
+
+class Evidence(NamedTuple):
+    """What came of the checks."""
+
+    state: str
+    """`verified`, `failed` or `unchecked` (they could not be run to an end)."""
+    exits: tuple[int, ...]
+    """Of the commands that ran, in order; after one that failed none is run."""
+    what: str
+    """The command that failed and how, or why they were not run; empty when they succeeded."""
+    output: str
+    """The end of what that command printed."""
+
+
+def examine(
+    commands: Sequence[str], spec: "SandboxSpec", facts: "HostFacts", stage: "Callable[[], Stage]", *,
+    timeout_s: float, attending: "Callable[[Running], AbstractContextManager[None]]", ended: Callable[[], bool],
+) -> Evidence:  # fmt: skip
+    """Run the commands in the sandbox that `spec` describes, but for its program, home and ports. Raises SandboxError.
+
+    `attending` is entered with each running sandbox, so that whoever ends the session ends it; `ended` says whether somebody did.
+    """
+    until = time.monotonic() + (timeout_s or TIMEOUT_S)
+    exits: list[int] = []
+    for command in commands:
+        tail = Tail(OUTPUT_BYTES)
+        left_s = until - time.monotonic()
+        if ended() or left_s <= 0:
+            return Evidence("unchecked", tuple(exits), f"`{command}` was not run: the session was to end", "")
+        home = tempfile.mkdtemp(prefix="check-", dir=os.path.dirname(spec.home))
+        try:
+            running = stage().start(*_sandbox(command, spec, facts, home))
+            os.close(running.listener_fd)  # nothing answers in there
+            with attending(running):
+                code = running.wait(lambda _, data, tail=tail: tail.add(data), left_s)  # type: ignore[misc]
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+        if ended():
+            return Evidence("unchecked", tuple(exits), f"`{command}` was ended with the session", tail.text())
+        exits.append(code)
+        if code != 0:
+            how = "did not end in time" if time.monotonic() >= until else f"exited with {code}"
+            return Evidence("failed", tuple(exits), f"`{command}` {how}", tail.text())
+    return Evidence("verified", tuple(exits), "", "")
+
+
+def _sandbox(command: str, spec: "SandboxSpec", facts: "HostFacts", home: str) -> tuple["SandboxSpec", tuple["Step", ...]]:
+    """The sandbox of one command, and its steps on this machine: the harness's, with another home."""
+    own = spec._replace(argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)
+    owners = facts.idmap_owners
+    if owners is not None:
+        owners = tuple((home if source == spec.home else source, user, group) for source, user, group in owners)
+    return own, sandbox_plan(own, facts._replace(idmap_owners=owners))
