@@ -171,6 +171,7 @@ def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
         "handoffs": list(outcome.handoffs),
         "entries": list(outcome.entries),
         "held": list(outcome.held),
+        "plan_window": dict(outcome.plan_window) or None,
         "changed": [change._asdict() for change in outcome.changed] or None,
         "usage": usage,
     }

@@ -3,13 +3,13 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.errors import UnavailableError
-from amem.harnesses.base import AnswerKind
+from amem.harnesses.base import AnswerKind, Auth
 from amem.launch.presence import STOP_SIGNAL, Presence
 from amem.model.label import Label
 
@@ -40,6 +40,8 @@ class Outcome:
     handoffs: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
+    plan_window: Mapping[str, float] = field(default_factory=dict)
+    """How much of its plan the harness says is used."""
     changed: "tuple[Change, ...]" = ()
     """What the session left that programs of the host may run or obey."""
     notes: list[str] = field(default_factory=list)
@@ -116,6 +118,8 @@ def attend(sitting: Sitting, running: "Running") -> None:
         from amem.launch.login import carry_home
 
         outcome.notes += filter(None, [carry_home(ready.login, ready.home)])
+    if ready.plan.auth is Auth.SUBSCRIPTION:
+        _count(sitting)
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended
 
@@ -127,6 +131,20 @@ def _end_server(sitting: Sitting) -> None:
     failure = sitting.served.failure
     if failure is not None:
         raise UnavailableError(f"the egress failed: {failure}", hint="amem doctor") from failure
+
+
+def _count(sitting: Sitting) -> None:
+    """Keep what the harness says it used, where its login's tunnel showed nothing of it."""
+    from amem.launch import counted
+    from amem.settings import database
+
+    found, session, outcome = counted.read(sitting.ready), sitting.work.session, sitting.outcome
+    outcome.plan_window = found.window
+    outcome.notes += filter(None, [counted.sentence(found.window)])
+    try:
+        counted.keep(sitting.work.root, sitting.ready, session.task if session else None, found)
+    except database.Error as error:
+        outcome.notes.append(f"what the harness says it used could not be kept: {error}")
 
 
 def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
+    from amem.settings.root import Root
 
 
 class Composition:
@@ -33,6 +34,11 @@ class Composition:
         self._ready = ready
         self._settings = settings
         self._client = client
+
+    @property
+    def root(self) -> "Root":
+        """The root that the session works on."""
+        return self._settings.root
 
     def serve(self) -> Serve:
         """Import and build everything; the result serves. Raises what the parts raise."""

@@ -55,14 +55,14 @@ def _transcript(harness: Harness, home: str, session: str) -> str | None:
     """The end of its transcript as a note; None where it left none that can be read."""
     if harness.transcript_shape is None:
         return None
-    for path in _matching(home, harness.transcripts):
+    for path in matching(home, harness.transcripts):
         data = read_file(home, path, MAX_TRANSCRIPT_BYTES)
         if not isinstance(data, Refused) and data.strip():
             return outbox.unhooked(harness.transcript_shape, path, data.splitlines(), session)
     return None
 
 
-def _matching(home: str, patterns: tuple[str, ...]) -> list[str]:
+def matching(home: str, patterns: tuple[str, ...]) -> list[str]:
     """Paths beneath the home that match, the last name first: transcripts are named by their time where there is more than one."""
     found = [path for pattern in patterns for path in _walk(home, "", pattern.split("/"))]
     return sorted(found, reverse=True)
