@@ -4,7 +4,7 @@ Adding a key is free; a rename needs a new `V` and an upgrade in the reader. A k
 say. Never a body, a prompt, a header value or a secret.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from amem.model.call import ObservedBy
@@ -103,6 +103,8 @@ class MemoryAct(Event):
     entries: tuple[str, ...]
     why: str
     """In the owner's words."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """By entry: sha256 of the body after an act that changed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,19 @@ class Anchor(Event):
 
     heads: dict[str, dict[str, Any]]
     """By log: `{lines, digest}`, the digest of its last line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogMasked(Event):
+    """What an erasure did to the log that this line ends: texts were masked, and the lines from the first such one on linked anew."""
+
+    event = "log.masked"
+    log = "writes.jsonl"
+
+    first: int
+    """The first line that was changed."""
+    count: int
+    """How many were masked."""
 
 
 @dataclass(frozen=True, kw_only=True)

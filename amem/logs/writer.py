@@ -10,12 +10,16 @@ import hashlib
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from amem.errors import IntegrityError
 from amem.logs.schema import Event
 
 _TAIL_BYTES = 8192
+MASK = "[erased]"
+"""What stands in a log where an erasure took a text."""
 GENESIS = "sha256:" + "0" * 64
 
 
@@ -81,6 +85,56 @@ def append(directory: Path, event: Event) -> None:
         os.close(log.descriptor)
 
 
+def mask(directory: Path, name: str, masked: Callable[[dict[str, Any]], dict[str, Any]], end: Callable[[int, int], Event]) -> int:
+    """Change lines of a log where it stands, none in length, and link those after the first of them anew. How many were changed.
+
+    `end(first, how many)` is appended under the same lock, so that a process that remembers how the log ended looks again. A log that is
+    broken already is left alone, or its break would be linked over; but one that this was doing when it was cut short is made whole.
+    Raises IntegrityError, OSError.
+    """
+    log = _opened(f"{directory}/{name}")
+    plain = os.open(f"{directory}/{name}", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)  # O_APPEND would append whatever the offset
+    try:
+        fcntl.flock(log.descriptor, fcntl.LOCK_EX)
+        with open(plain, "rb", closefd=False) as file:
+            lines = file.read().split(b"\n")[:-1]
+        ended = max((n for n, line in enumerate(lines) if b'"event":"log.masked"' in line), default=-1)
+        at, first, count, was, prev, resumed = 0, 0, 0, GENESIS, GENESIS, False
+        edits: list[tuple[int, bytes]] = []
+        for n, line in enumerate(lines):
+            keys = _parsed(line)
+            new = masked(keys) if keys else None
+            cut_short = n > ended and MASK.encode() in line
+            if keys and new is not None and (first or cut_short or new != keys):
+                resumed = resumed or cut_short
+                if keys.get("prev") not in (was, prev) and not resumed:
+                    raise IntegrityError(f"{name}:{n + 1}: it was changed before", hint="amem verify")
+                first = first or n + 1
+                count += new != keys or cut_short
+                text = json.dumps({**new, "prev": prev}, ensure_ascii=False, separators=(",", ":")).encode()
+                if len(text) != len(line):
+                    raise IntegrityError(f"{name}:{n + 1}: not a line that amem wrote", hint="amem verify")
+                edits.append((at, text))
+            else:
+                text = line
+            at, was, prev = at + len(line) + 1, digest(line), digest(text)
+        for place, text in edits:
+            os.pwrite(plain, text, place)
+        if first:
+            os.fsync(plain)
+            _append(log, end(first, count).line(), name)
+        return count
+    finally:
+        os.close(plain)
+        os.close(log.descriptor)
+
+
+def erased(text: str) -> str:
+    """What stands for a text in a log: as long as the text's JSON."""
+    room = len(json.dumps(text, ensure_ascii=False).encode()) - 2
+    return (MASK + "." * room)[:room] if room >= len(MASK) else "*" * room
+
+
 def digest(line: bytes) -> str:
     """The digest that links a line to the next."""
     return "sha256:" + hashlib.sha256(line).hexdigest()
@@ -104,6 +158,14 @@ def _append(log: _Open, keys: dict[str, object], name: str) -> _Open:
     if os.write(log.descriptor, data) != len(data):
         raise OSError(f"{name}: short write; is the disk full?")
     return log._replace(end=size + len(data), last=digest(text))
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _last_line(descriptor: int, size: int) -> tuple[bytes | None, bool]:

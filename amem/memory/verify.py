@@ -6,6 +6,7 @@ Whoever may write the whole root can make all of it agree: the head that is prin
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,21 +90,28 @@ def _anchors(state: Path) -> Iterator[Broken]:
             if name in LOGS and head["lines"]:
                 wanted.setdefault(name, {})[head["lines"]] = head["digest"]
     for name, marks in wanted.items():
-        last = 0
+        last, differ, erased = 0, list[int](), list[tuple[int, int]]()
         for last, line in enumerate(_lines(state / name), start=1):
             if last in marks and writer.digest(line) != marks[last]:
-                yield Broken("line", f"{name}:{last}", "changed")
+                differ.append(last)
+            if b'"event":"log.masked"' in line:
+                erased.append((json.loads(line)["first"], last))
+        for number in differ:
+            if not any(first <= number < end for first, end in erased):  # else an erasure linked it anew since
+                yield Broken("line", f"{name}:{number}", "changed")
         if last < max(marks):
             yield Broken("log", name, "rolled_back")
 
 
 def _entries(state: Path, store: Store, promotions: Promotions, contained: frozenset[str], since: str) -> tuple[int, list[Broken]]:
     """Compare every entry that the log says was written with its file."""
-    written = {
-        event["entry"]: event
-        for event in reader.events(state / MemoryWrite.log)
-        if event.get("event") == MemoryWrite.event and event.get("entry") and str(event.get("at", "")) >= since
-    }
+    written: dict[str, dict[str, Any]] = {}
+    for event in reader.events(state / MemoryWrite.log):
+        if event.get("event") == MemoryWrite.event and event.get("entry") and str(event.get("at", "")) >= since:
+            written[event["entry"]] = event
+        for id, digest in event.get("digests", {}).items():  # an act that changed bodies
+            if id in written:
+                written[id] = {**written[id], "digest": digest}
     files = {path.stem: path for path, _ in store.walk()}
     broken = []
     for id, event in written.items():

@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amem.errors import NotFoundError
+from amem.errors import NotFoundError, UnavailableError
 from amem.model import clock as clocks
 from amem.model.clock import Clock
 from amem.model.entry import RAW_DUE_DAYS, Entry, EntryType, Status, Tier
@@ -113,6 +113,14 @@ class Index:
         fresh = Index.open(self.root, clock=self.clock)
         self._connection, self.tables = fresh._connection, fresh.tables
         return survey.rebuild(self.tables, store or self.store, self.root)
+
+    def scrub(self) -> None:
+        """Leave nothing in the file of what was taken out: no segment of words, no free page, no log of writes. Raises database.Error."""
+        self._connection.execute("insert into f(f) values ('optimize')")
+        self._connection.execute("vacuum")
+        busy, *_ = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+        if busy:
+            raise UnavailableError("the index is in use, and keeps what was taken out until it is not", hint="give the command again")
 
     # -------------------------------------------------------------- reading
 

@@ -1,0 +1,300 @@
+"""Where in a root a text can stand beside the entry itself, and how it is taken out of each place.
+
+Every file below the root is looked at, what is compressed decompressed, so a place that nobody thought of is found too. It says what it
+took before it takes it. Entries, held writes in the record's own form, amem's databases and the ledger are the caller's. Sessions write in
+their homes while this runs, so no path is followed twice: a folder is opened once, its files by name in it, no link followed.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from amem.egress import contexts
+from amem.egress.encodings import DecodeError, decoder
+from amem.errors import IntegrityError
+from amem.logs import writer
+from amem.logs.schema import LogMasked
+from amem.record.passages import Passages, streamed, walked
+
+_LARGEST_BYTES = 1 << 30
+"""A file beyond this is not read: it is named as left."""
+_UNPACKED_BYTES = 1 << 30
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
+_RULES = tuple(
+    (re.compile(pattern), rule)
+    for pattern, rule in (
+        (r"(grants|prices)\.toml|credentials\.env|policy/.*", "owner"),
+        (r"record/[^./][^/]*(/[^./][^/]*)*/[^./][^/]*\.md|state/quarantine/contained/[^/]+/mem-[^/]+\.md", "entry"),
+        (r"state/(index|ledger|usage)\.sqlite(-wal|-shm)?", "database"),
+        (r"state/(erasing|inside|running)/.*", "skip"),
+        (r"state/[a-z]+\.jsonl", "log"),
+        (r"(record/[^/]+/\.contexts/[^/]+|state/quarantine/contained/[^/]+/context-\d+)/.*", "context"),
+        (r"state/snapshots/[^/]+\.git/.*", "snapshot"),
+        (r".*\.jsonl", "lines"),
+        (r".*\.json", "document"),
+    )
+)
+
+
+class Trace(NamedTuple):
+    """A place that carries what is looked for."""
+
+    path: str
+    """Below the root."""
+    how: str
+    """`deleted`, `masked`, or `left`: it is the owner's own file, or cannot be read."""
+
+
+class Search(NamedTuple):
+    """What was looked at."""
+
+    files: int
+    bytes: int
+    left: tuple[str, ...]
+
+
+Note = Callable[[Trace], None]
+"""Called before each place is changed."""
+
+
+def clean(root: Path, wanted: Passages, note: Note, masked: Callable[[int, int], LogMasked]) -> None:
+    """Take what is looked for out of every place but entries and databases. `masked` makes the line that ends a log. Raises OSError."""
+    for path, folder, name in _files(root):
+        rule = _rule(path)
+        if rule in ("entry", "database", "skip", "context", "snapshot"):
+            continue
+        data = _read(folder, name)
+        if data is None:
+            note(Trace(path, "left"))
+        elif carries(data, wanted):
+            _take(root, path, folder, name, rule, data, wanted, note, masked)
+    for calls in sorted([*root.glob("record/*/.contexts/*/"), *root.glob("state/quarantine/contained/*/context-*/")]):
+        if not calls.is_symlink():
+            _context(root, calls, wanted, note)
+    for repository in sorted(root.glob("state/snapshots/*.git/")):
+        if _snapshot(repository, wanted):
+            note(Trace(str(repository.relative_to(root)), "deleted"))
+            shutil.rmtree(repository)
+
+
+def search(root: Path, wanted: Passages) -> Search:
+    """Look at every byte of the root, and say where what is looked for still stands."""
+    files, size, left = 0, 0, []
+    for path, folder, name in _files(root):
+        data = _read(folder, name)
+        files, size = files + 1, size + len(data or b"")
+        if data is None or (_rule(path) != "skip" and carries(data, wanted)):
+            left.append(path)
+    return Search(files, size, tuple(left))
+
+
+def carries(data: bytes, wanted: Passages) -> bool:
+    """Say whether bytes carry what is looked for: as text of any form, compressed, packed, or in base64."""
+    for part in _unpacked(data):
+        text = part.decode("utf-8", "replace")
+        if wanted.found(text) or (b"\0" in part and wanted.found(part.replace(b"\0", b"").decode("latin-1"))):
+            return True
+        if "{" in text and streamed(text, wanted):
+            return True
+        if any(wanted.found(inner.decode("utf-8", "replace")) for inner in _base64(text)):
+            return True
+    return False
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    """The bytes, and what they hold when they are packed; bounded, so that a bomb is only looked at in part."""
+    yield data
+    try:
+        if data[:4] == b"\x28\xb5\x2f\xfd":
+            yield _decoded("zstd", data)
+        elif data[:2] == b"\x1f\x8b":
+            yield _decoded("gzip", data)
+        elif data[:4] == b"PK\x03\x04":
+            with zipfile.ZipFile(BytesIO(data)) as packed:
+                for item in packed.infolist():
+                    with packed.open(item) as file:
+                        yield file.read(_UNPACKED_BYTES)
+    except (DecodeError, zipfile.BadZipFile, RuntimeError, OSError, EOFError, NotImplementedError):
+        return
+
+
+def _decoded(encoding: str, data: bytes) -> bytes:
+    found = decoder(encoding)
+    assert found is not None
+    pieces, size = [], 0
+    for piece in found.feed(data):
+        pieces.append(piece)
+        size += len(piece)
+        if size > _UNPACKED_BYTES:
+            break
+    return b"".join(pieces)
+
+
+def _base64(text: str) -> Iterator[bytes]:
+    for match in _BASE64.finditer(text):
+        run = match[0].rstrip("=").replace("-", "+").replace("_", "/")
+        run = run[: len(run) - (len(run) % 4 == 1)]
+        yield base64.b64decode(run + "=" * (-len(run) % 4), validate=False)
+
+
+def _take(
+    root: Path, path: str, folder: int, name: str, rule: str, data: bytes, wanted: Passages, note: Note,
+    masked: Callable[[int, int], LogMasked],
+) -> None:  # fmt: skip
+    new: bytes | None = None
+    if rule == "owner":
+        note(Trace(path, "left"))
+        return
+    if rule == "log":
+        try:
+            writer.mask(root / "state", name, lambda keys: _starred(keys, wanted), masked)
+        except IntegrityError:
+            note(Trace(path, "left"))
+        else:
+            note(Trace(path, "masked"))
+        return
+    if rule == "lines":
+        new = b"".join(_line(line, wanted) + b"\n" for line in data.splitlines())
+    elif rule == "document":
+        new = _line(data, wanted)
+    if new is None or carries(new, wanted):
+        note(Trace(path, "deleted"))
+        os.unlink(name, dir_fd=folder)
+        return
+    note(Trace(path, "masked"))
+    temporary = f".{name[:100]}.{os.urandom(6).hex()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    with open(descriptor, "wb") as file:
+        file.write(new)
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _line(line: bytes, wanted: Passages) -> bytes:
+    """A JSON document with each text that carries something masked; nothing of one that is no JSON."""
+    if not carries(line, wanted):
+        return line
+    try:
+        return json.dumps(walked(json.loads(line), wanted), ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return b""
+
+
+def _starred(value: Any, wanted: Passages) -> Any:
+    match value:
+        case str():
+            return writer.erased(value) if wanted.found(value) else value
+        case list():
+            return [_starred(item, wanted) for item in value]
+        case dict():
+            return {key: _starred(item, wanted) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
+    """Take out each call that carries something: its bodies, and all of its line but when it was."""
+    kept, dropped, blobs = [], [], set[str]()
+    for call in contexts.read(folder):
+        names = [name for key in ("request", "response") if isinstance(name := call.get(key), str)]
+        if carries(json.dumps(call).encode(), wanted) or any(_body_carries(folder, name, call, wanted) for name in names):
+            dropped += names
+            kept.append({key: call[key] for key in ("n", "call", "at", "label") if key in call} | {"erased": True})
+        else:
+            blobs.update(names)
+            kept.append(call)
+    strays = [path for path in _below(folder) if path.name != "calls.jsonl" and path.stem not in {*blobs, *dropped}]
+    gone = [path for name in set(dropped) if (path := folder / "blobs" / f"{name}.zst").exists() and name not in blobs]
+    gone += [path for path in strays if (data := _bytes(path)) is None or carries(data, wanted)]
+    for path in gone:
+        note(Trace(str(path.relative_to(root)), "deleted"))
+        path.unlink(missing_ok=True)
+    if dropped:
+        note(Trace(str((folder / "calls.jsonl").relative_to(root)), "masked"))
+        temporary = folder / f".calls.{os.urandom(6).hex()}"
+        lines = "".join(json.dumps(call, ensure_ascii=False, separators=(",", ":")) + "\n" for call in kept)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, folder / "calls.jsonl")
+
+
+def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passages) -> bool:
+    try:
+        body = contexts.body(folder, name)
+    except (OSError, ValueError):
+        return False  # gone, or no name: a file that is there and is no body is a stray
+    if carries(body, wanted):
+        return True
+    found = decoder(str(call.get("content_encoding") or ""))
+    if found is None:
+        return False
+    try:
+        return carries(b"".join(found.feed(body)), wanted)
+    except DecodeError:
+        return False
+
+
+def _snapshot(repository: Path, wanted: Passages) -> bool:
+    """Say whether a repository of snapshots holds a file that carries something."""
+    command = ["git", "--git-dir", str(repository), "cat-file", "--batch-all-objects", "--batch"]
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as git:
+        assert git.stdout is not None
+        found = False
+        while header := git.stdout.readline():
+            size = int(header.split()[-1])
+            data = git.stdout.read(size + 1)
+            found = found or carries(data, wanted)
+    return found
+
+
+def _files(root: Path) -> Iterator[tuple[str, int, str]]:
+    """Every regular file below the root: its path below it, its open folder, its name. No link is followed."""
+    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False):
+        below = os.path.relpath(folder, root)
+        for name in sorted(names):
+            try:
+                regular = stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+            except FileNotFoundError:
+                continue
+            if regular:
+                yield name if below == "." else f"{below}/{name}", descriptor, name
+
+
+def _read(folder: int, name: str) -> bytes | None:
+    """The bytes of a file; None when there are too many, or it cannot be read."""
+    try:
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder), "rb") as file:
+            return None if os.fstat(file.fileno()).st_size > _LARGEST_BYTES else file.read()
+    except FileNotFoundError:
+        return b""
+    except OSError:
+        return None
+
+
+def _bytes(path: Path) -> bytes | None:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _read(folder, path.name)
+    finally:
+        os.close(folder)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _rule(path: str) -> str:
+    return next((rule for pattern, rule in _RULES if pattern.fullmatch(path)), "other")
