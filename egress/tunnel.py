@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from amem.egress.access import Access
-from amem.egress.addresses import is_inward
 from amem.egress.clienthello import AfterHello, ClientHello, HelloReader, Malformed, NeedMore, refusal
 from amem.egress.gate import Gate, Refusal, denied
 from amem.egress.meter import CallRow, Meter
 from amem.egress.routes import Way
 from amem.model import ids
+from amem.model.addresses import is_inward
 from amem.model.call import Billing
 from amem.model.clock import stamp
 

@@ -14,9 +14,9 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from amem.egress.addresses import is_inward
 from amem.egress.flow import Headers
 from amem.egress.routes import Route
+from amem.model.addresses import is_inward
 
 CONNECT_TIMEOUT_S = 20.0
 KEEPALIVE_S = 15.0

@@ -15,7 +15,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -24,11 +24,31 @@ from amem.model import ids
 from amem.policy import reasons
 from amem.policy.decision import Decision, Reason
 from amem.policy.grants import beyond, grants_data, narrow, resolve
-from amem.policy.request import READ, WRITE, Request
+from amem.policy.request import (
+    ADMIT,
+    APPROVE,
+    DECLINE,
+    FETCH,
+    MODEL_CALL,
+    OWNER_ACTS,
+    PROMOTE,
+    READ,
+    SERVER_TOOL,
+    SPEND,
+    WRITE,
+    Request,
+)  # fmt: skip
 
 __all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources"]
 
 BUILTIN = Path(__file__).with_name("rego")
+_BASE = "amem.rego"
+_PAGES: Mapping[str, str] = {
+    **{action: f"{action}.rego" for action in (MODEL_CALL, SERVER_TOOL, READ, WRITE, PROMOTE, APPROVE, ADMIT, SPEND, FETCH)},
+    **dict.fromkeys(OWNER_ACTS, "acts.rego"),
+    DECLINE: "approve.rego",
+}
+"""The page of the built-in policy that decides an action; it needs none but the base. Half of an evaluation was over the others."""
 Module = tuple[str, str]
 """A module's name, for messages, and its text."""
 
@@ -42,30 +62,38 @@ _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _REVIEWS = (None, "human")
 _UNSTEADY = re.compile(r"\b(?:time|rand|uuid|http|opa|net)\s*\.")
 """Builtins whose answer may change from one evaluation to the next; a mention in a comment counts."""
+_INPUT = re.compile(r"\binput\b(?:\.([A-Za-z_]\w*))?", re.ASCII)
 _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
-"""One form of a request: what is evaluated is what the digest is over."""
+"""One form of a request: what the digest is over, and of which an evaluation sees the fields that it can name."""
 
 
 class PolicyEngine:
     """Policy modules and their data, ready to decide in any thread.
 
     `modules` are the policy in force (package `amem` and below), `rules` the record's own (package `amem.rules`).
+    Of the built-in policy an action's page is loaded when the action is first asked about; `whole` loads all of it at once.
     Raises ConfigError when a module does not load or stands in a package it may not, or when `data` would replace one.
     """
 
-    def __init__(self, modules: Sequence[Module], data: Mapping[str, Any], rules: Sequence[Module] = ()) -> None:
+    def __init__(self, modules: Sequence[Module], data: Mapping[str, Any], rules: Sequence[Module] = (), *, whole: bool = False) -> None:
+        if "amem" in data:
+            raise ConfigError("policy data: the key amem would replace the rules of package amem")
         self._modules = tuple(modules)
+        self._paged = not whole and self._modules == builtin()
         self._rules = tuple(rules)
         self._data = data
+        self._data_json = json.dumps(data, allow_nan=False)
         self._serial = next(_serials)
         self._rules_of: dict[str, tuple[Module, ...]] = {}
         self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._fields: dict[str, frozenset[str] | None] = {}
         self._steady = not any(_UNSTEADY.search(text) for _, text in (*self._modules, *self._rules))
-        self._decided: dict[str, Decision] = {}
-        """What was decided on a request, by its whole text: the calls of a session differ in nothing. Only when steady."""
+        self._answers: dict[str, tuple[Any, Any]] = {}
+        """What the policy and the rules said, by all that they could see of the request. Only when steady."""
         self.version = _version((*self._modules, *self._rules))
         """`sha256:` and 16 digits over the modules and rules, in order."""
-        self._interpreter("")
+        if self._rules or not self._paged:
+            self._interpreter("")
         told = [(rule, _actions(*rule)) for rule in self._rules]
         self._rules_of = {
             action: tuple(rule for rule, actions in told if actions is None or action in actions)
@@ -80,35 +108,35 @@ class PolicyEngine:
     def decide(self, request: Request) -> Decision:
         """Evaluate one request. Never raises for what the policy or the request is like: that is a denial."""
         grant = self._grant(request.input)
+        whole = {**request.input, "action": request.action, "grant": grant}
         try:
-            asked = _CANONICAL.encode({**request.input, "action": request.action, "grant": grant})
+            asked = _CANONICAL.encode(whole)
+            seen = (
+                asked if (fields := self._seen(request.action)) is None else _CANONICAL.encode({k: whole[k] for k in fields & whole.keys()})
+            )
         except (TypeError, ValueError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
-        if (decided := self._decided.get(asked)) is not None:
-            return replace(decided, id=ids.draw("decision"))
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
-        found: Any = None
-        denials: Any = []
+        found, denials = self._answers.get(seen, (None, None))
+        if found is None:
+            try:
+                interpreter = self._interpreter(request.action)
+                interpreter.set_input_json(seen)
+                found = interpreter.eval_rule("data.amem.decision")
+                denials = interpreter.eval_rule("data.amem.record.denials") if self._rules_of.get(request.action, self._rules) else []
+            except BaseException as error:  # a panic of regorus is a BaseException
+                _running.engines.pop(self._key(request.action), None)
+                if not _is_regorus(error):
+                    raise
+                return self._deny(request, digest, "policy_error", why=_told(error))
+            if self._steady:
+                if len(self._answers) >= _CACHED:
+                    self._answers.clear()
+                self._answers[seen] = found, denials
         try:
-            interpreter = self._interpreter(request.action)
-            interpreter.set_input_json(asked)
-            found = interpreter.eval_rule("data.amem.decision")
-            if self._rules_of.get(request.action, self._rules):
-                denials = interpreter.eval_rule("data.amem.record.denials")
-        except BaseException as error:  # a panic of regorus is a BaseException
-            _running.engines.pop(self._key(request.action), None)
-            if not _is_regorus(error):
-                raise
-            return self._deny(request, digest, "policy_error", why=_told(error))
-        try:
-            decision = self._read(request, grant, digest, found, denials)
+            return self._read(request, grant, digest, found, denials)
         except (TypeError, ValueError, KeyError) as error:
             return self._deny(request, digest, "policy_error", why=f"a malformed decision: {str(error)[:160]}")
-        if self._steady:
-            if len(self._decided) >= _CACHED:
-                self._decided.clear()
-            self._decided[asked] = decision
-        return decision
 
     def _read(self, request: Request, grant: Mapping[str, Any], digest: str, found: Any, denials: Any) -> Decision:
         """Make a decision of what the policy gave. Raises TypeError, ValueError or KeyError when it is malformed."""
@@ -167,7 +195,23 @@ class PolicyEngine:
         return grant
 
     def _key(self, action: str) -> tuple[int, str]:
-        return self._serial, action if action in self._rules_of else ""
+        return self._serial, action if action in self._rules_of or (self._paged and action in _PAGES) else ""
+
+    def _policy(self, action: str) -> tuple[Module, ...]:
+        """The modules that decide an action: the built-in policy's page of it, or all of them."""
+        page = _PAGES.get(action) if self._paged else None
+        return self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
+
+    def _seen(self, action: str) -> frozenset[str] | None:
+        """The fields of the input that the policy of an action can see; None where it may see all.
+
+        Two requests that differ in nothing else get the same answer, such as those of one session after another.
+        """
+        if action not in self._fields:
+            found = [_read_fields(text) for _, text in (*self._policy(action), *self._rules_of.get(action, self._rules))]
+            whole = None in found
+            self._fields[action] = None if whole else frozenset({"action"}).union(*(each for each in found if each is not None))
+        return self._fields[action]
 
     def _interpreter(self, action: str) -> Any:
         """This thread's interpreter for an action. The oldest of a thread is dropped by that thread: see above."""
@@ -175,15 +219,24 @@ class PolicyEngine:
         key = self._key(action)
         found = engines.get(key)
         if found is None:
-            found = engines[key] = _build(self._modules, self._rules_of.get(action, self._rules), self._data)
+            found = engines[key] = _build(self._policy(action), self._rules_of.get(action, self._rules), self._data_json)
             while len(engines) > _ENGINES_PER_THREAD:
                 engines.popitem(last=False)
         return found
 
 
+@cache
 def builtin() -> tuple[Module, ...]:
-    """The built-in policy's modules."""
-    return (_module(BUILTIN / "amem.rego"),)
+    """The built-in policy's modules: the base, and a page for each kind of action."""
+    return tuple(_module(BUILTIN / name) for name in (_BASE, *sorted(set(_PAGES.values()))))
+
+
+def text(modules: Sequence[Module]) -> str:
+    """Modules as one text. Of the built-in policy it is one module: what a root's own policy may begin from."""
+    if tuple(modules) != builtin():
+        return "\n".join(each for _, each in modules)
+    (_, base), *pages = modules
+    return "\n".join((base, *(each.replace("package amem\n\n", "", 1) for _, each in pages)))
 
 
 def sources(policy_dir: Path) -> tuple[Module, ...]:
@@ -273,6 +326,12 @@ def _first_action(body: Any) -> str | None:
             return None
 
 
+def _read_fields(text: str) -> frozenset[str] | None:
+    """The fields of `input` that a module may read, by its text: every mention counts; None where one does not name a field."""
+    found = _INPUT.findall(text)
+    return None if "" in found else frozenset(found)
+
+
 def _head(rule: Any) -> tuple[str, str | None]:
     """The name a rule defines, and the policy that its member names when it adds an object to a set."""
     kind, body = next(iter(rule.items()))
@@ -345,7 +404,7 @@ def _version(modules: Iterable[Module]) -> str:
     return "sha256:" + total.hexdigest()[:16]
 
 
-def _build(modules: Sequence[Module], rules: Sequence[Module], data: Mapping[str, Any]) -> Any:
+def _build(modules: Sequence[Module], rules: Sequence[Module], data_json: str) -> Any:
     import regorus
 
     engine = regorus.Engine()
@@ -362,10 +421,8 @@ def _build(modules: Sequence[Module], rules: Sequence[Module], data: Mapping[str
     for name, text in rules:
         if (package := _add(engine, name, text)) != "data.amem.rules":
             _refuse(name, f"a rule of the record stands in package amem.rules, not in {package.removeprefix('data.')}")
-    if "amem" in data:
-        raise ConfigError("policy data: the key amem would replace the rules of package amem")
     try:
-        engine.add_data_json(json.dumps(data, allow_nan=False))
+        engine.add_data_json(data_json)
         engine.eval_query("1")  # unsafe variables are reported by the first evaluation of anything
     except BaseException as error:
         if not _is_regorus(error):

@@ -20,11 +20,13 @@ DATA: Mapping[str, Any] = {
         "owner": _OWNER,
         "domains": {
             "dom-golden": {
+                "admit_own": True,
                 "principals": {
                     "agent:*": {"read": "public", "write": False},
                     "agent:writer": {"read": "internal", "write": True, "server_tools": ["web_search"]},
-                }
-            }
+                },
+            },
+            "dom-by-hand": {"principals": {"agent:*": {"read": "public", "write": False}}},
         },
         "destinations": {"provider": {"ceiling": "internal"}, "closed": {"ceiling": None}},
     }
@@ -73,7 +75,7 @@ def _write(principal: str = "agent:writer", label: Label = Label.PUBLIC, **chang
 
 
 def _act(action: str, principal: str = _OWNER, domain: str = "dom-golden") -> Request:
-    return ask.owner_act(action, **_who(principal, domain), owner=_OWNER, subject="held-00000000")
+    return ask.owner_act(action, **_who(principal, domain), owner=_OWNER, subject="mem-golden-000000000000")
 
 
 def _promote(to: str, principal: str = "agent:writer", **changed: Any) -> Request:
@@ -84,6 +86,29 @@ def _promote(to: str, principal: str = "agent:writer", **changed: Any) -> Reques
 def _judge(action: str, principal: str = _OWNER, **changed: Any) -> Request:
     usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "proposer": "agent:writer", "proposed": 1, "version": 1}
     return ask.judge(action, **_who(principal), **(usual | changed))
+
+
+def _admit(
+    *requires: str, held: tuple[str, ...] | None = ("code", "web"), principal: str = "agent:writer", domain: str = "dom-golden"
+) -> Request:
+    return ask.admit(**_who(principal, domain), requires=requires, held=held)
+
+
+def _fetch(url: str = "https://docs.example.org/a", *addresses: str, label: Label = Label.PUBLIC, **changed: Any) -> Request:
+    usual: dict[str, Any] = {"tool": True, "hosts": (("*.example.org", Label.PUBLIC), ("docs.example.org", Label.INTERNAL))}
+    method = changed.pop("method", "GET")
+    granted = ask.Reach(**(usual | changed))
+    return ask.fetch(**_who(), label=label, tap="web", granted=granted, method=method, url=url, addresses=addresses or ("93.184.216.34",))
+
+
+def _spend(wanted: int, session: int | None = 100, day: int | None = 1000, spent: int = 60) -> Request:
+    return ask.spend(
+        **_who(),
+        destination="provider",
+        wanted=wanted,
+        spent={"session": spent, "day": 10 * spent},
+        limits={"session": session, "day": day},
+    )
 
 
 def _entry(tier: str, domain: str = "dom-golden") -> Mapping[str, str]:
@@ -98,6 +123,7 @@ def cases() -> Iterator[Golden]:
     """All golden requests."""
     yield from probes()
     yield from acts()
+    yield from ways()
 
 
 def probes() -> Iterator[Golden]:
@@ -127,6 +153,12 @@ def probes() -> Iterator[Golden]:
     yield Golden("a write past the gate", _write(supersedes=(raw,), superseded_so_far=2), False, True, ("too_many_superseded",))
     yield Golden("a write into another domain", _write(supersedes=(other,)), False, codes=("supersede_other_domain",))
     yield Golden("the owner passes the gates", _write(_OWNER, findings=("secret",), supersedes=(verified,), superseded_so_far=9), True)
+    yield Golden("a part that asks for what its filer holds", _admit("code"), True)
+    yield Golden("a part that asks for more", _admit("code", "deploy"), False, codes=("requires_more",))
+    yield Golden("a call within its limits", _spend(40), True)
+    yield Golden("a call over the session's limit", _spend(41), False, codes=("spend_session",))
+    yield Golden("a tool's request within reach", _fetch(label=Label.INTERNAL), True)
+    yield Golden("a tool's request turned inward", _fetch("https://docs.example.org", "::ffff:127.0.0.1"), False, codes=("inward_address",))
     yield Golden("an unknown action", Request("nothing", {"principal": _OWNER, "domain": "dom-golden"}), False, codes=("unknown_action",))
 
 
@@ -151,8 +183,44 @@ def acts() -> Iterator[Golden]:
         yield Golden(f"{act}, in no domain", _act(act, domain="dom-none"), False, codes=("unknown_domain",))
 
 
+def ways() -> Iterator[Golden]:
+    """The golden requests about tasks, tools and spend."""
+    yield Golden("a person's own task", _admit("irreversible", principal=_OWNER, held=None), True)
+    yield Golden("a person without a grant", _admit(principal="human:golden:other"), False, codes=("no_write_grant",))
+    yield Golden("a task of amem's own", _admit("human", principal="system:amem", held=None), True)
+    yield Golden("a task of amem's own, by hand", _admit(principal="system:amem", domain="dom-by-hand"), False, codes=("admits_by_hand",))
+    yield Golden("an irreversible task of amem's", _admit("irreversible", principal="system:amem"), False, codes=("irreversible",))
+    yield Golden("a task on its own account", _admit(held=None), False, codes=("holds_no_task",))
+    yield Golden("a part that asks for nothing", _admit(held=()), True)
+    yield Golden("a part where a person admits", _admit(domain="dom-by-hand"), False, codes=("admits_by_hand",))
+    yield Golden("an irreversible part", _admit("irreversible", held=("irreversible",)), False, codes=("irreversible",))
+    yield Golden("what a tap files", _admit(principal="tap:mail"), False, codes=("filed_by_tap",))
+    yield Golden("a task in no domain", _admit(domain="dom-none"), False, codes=("unknown_domain",))
+    yield Golden("no limit", _spend(10**9, None, None), True)
+    yield Golden("over the day's limit", _spend(401, None), False, codes=("spend_day",))
+    yield Golden("over both limits", _spend(401), False, codes=("spend_session", "spend_day"))
+    yield Golden("a limit that was lowered", _spend(0, session=10), False, codes=("spend_session",))
+    yield Golden("plain http", _fetch("http://docs.example.org"), False, codes=("not_https",))
+    yield Golden("a host under a pattern", _fetch("https://a.b.example.org:8443/x?y"), True)
+    yield Golden("the name that a pattern is under", _fetch("https://example.org"), False, codes=("host_not_granted",))
+    yield Golden("a name that ends like a host", _fetch("https://evildocs.example.org.evil.org"), False, codes=("host_not_granted",))
+    yield Golden(
+        "more than a host may be told", _fetch("https://www.example.org", label=Label.INTERNAL), False, codes=("label_over_reach",)
+    )
+    yield Golden("more than any host may be told", _fetch(label=Label.RESTRICTED), False, codes=("label_over_reach",))
+    yield Golden("a method that is not granted", _fetch(method="POST"), False, codes=("method_not_granted",))
+    yield Golden("a tap that is no tool", _fetch(tool=False), False, codes=("not_a_tool",))
+    yield Golden("one of two addresses inward", _fetch("https://docs.example.org", "1.1.1.1", "10.0.0.1"), False, codes=("inward_address",))
+    yield Golden("the metadata address", _fetch("https://docs.example.org", "169.254.169.254"), False, codes=("inward_address",))
+    yield Golden("a fake on loopback", _fetch("http://docs.example.org", "127.0.0.1", loopback=True), True)
+    yield Golden(
+        "loopback opens nothing else", _fetch("http://docs.example.org", "10.0.0.1", loopback=True), False,
+        codes=("not_https", "inward_address"),
+    )  # fmt: skip
+
+
 @cache
 def mismatches() -> tuple[str, ...]:
     """The golden requests that this process' engine decides wrongly, by name; empty when all is well."""
-    engine = PolicyEngine(builtin(), DATA)
+    engine = PolicyEngine(builtin(), DATA, whole=True)
     return tuple(case.name for case in probes() if not case.holds(engine.decide(case.request)))

@@ -15,9 +15,8 @@ from amem.policy.request import OWNER_ACTS
 if TYPE_CHECKING:
     from amem.settings.grants import Grants
 
-NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False, "server_tools": []}
+NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False, "server_tools": [], "admit_own": False}
 """The grant of whoever has none, in a domain that does not exist. `none` is no label: every comparison with it fails."""
-STRANGER: Mapping[str, Any] = {"known": True, "read": "none", "write": False, "server_tools": []}
 
 
 def grants_data(grants: "Grants") -> Mapping[str, Any]:
@@ -50,20 +49,19 @@ def grants_data(grants: "Grants") -> Mapping[str, Any]:
 
 
 def resolve(data: Mapping[str, Any], domain: str, principal: str) -> Mapping[str, Any]:
-    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write, server_tools}`."""
+    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write, server_tools, admit_own}`."""
     found = data.get("grants", {}).get("domains", {}).get(domain)
     if found is None:
         return NOBODY
+    whose: dict[str, Any] = {"known": True, "admit_own": found.get("admit_own") is True}
     if principal in (data["grants"].get("owner"), SYSTEM):
-        return {"known": True, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
+        return {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
     principals = found.get("principals", {})
     matching = [pattern for pattern in principals if matches(pattern, principal)]
     if not matching:
-        return STRANGER
+        return {**NOBODY, **whose}
     granted = principals[max(matching, key=len)]
-    return {
-        "known": True, "read": granted["read"], "write": granted["write"] is True, "server_tools": list(granted.get("server_tools", ())),
-    }  # fmt: skip
+    return {**whose, "read": granted["read"], "write": granted["write"] is True, "server_tools": list(granted.get("server_tools", ()))}
 
 
 def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
@@ -89,11 +87,42 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
                 return "a judgement that no person with a grant makes"
             own = action == "approve" and (asked["proposer"] == asked["principal"] or asked["version"] != asked["proposed"])
             return "an approval by the proposer, or of another version" if own else None
+        case "admit":
+            return None if _admits(asked, grant) else "an admission that no grant gives"
+        case "fetch":
+            return _astray(asked, grant)
+        case "spend":
+            return None if all(_room(asked, scope) for scope in ("session", "day")) else "a call over a spend limit"
         case action if action in OWNER_ACTS:
             owner = data.get("grants", {}).get("owner")
             return None if grant["known"] and owner is not None and asked["principal"] == owner else "an owner's act by somebody else"
         case _:
             return None
+
+
+def _admits(asked: Mapping[str, Any], grant: Mapping[str, Any]) -> bool:
+    """Whether the grants admit what is filed: a person's word, or the domain's, for no more than the filer holds."""
+    if asked["filer"] == "human":
+        return grant["write"] is True
+    held = asked["requires"] if asked["filer"] == "system" else asked["held"]
+    within = held is not None and set(asked["requires"]) <= set(held)
+    return grant["admit_own"] is True and within and "irreversible" not in asked["requires"] and asked["filer"] != "tap"
+
+
+def _astray(asked: Mapping[str, Any], grant: Mapping[str, Any]) -> str | None:
+    """In what way a tool's request goes where no grant lets it; the hard rules first, which nothing lifts."""
+    found = asked["addresses"]
+    outward = asked["scheme"] == "https" and not any(one["inward"] for one in found)
+    if not found or not (outward or (asked["loopback"] and all(one["loopback"] for one in found))):
+        return "a request that is not https, or turned inward"
+    if not (grant["known"] and asked["tool"] and asked["method"] in asked["methods"]):
+        return "a tool or a method that is not granted"
+    return None if any(_within(asked["label"], ceiling) for ceiling in asked["reach"]) else "a host out of the tool's reach"
+
+
+def _room(asked: Mapping[str, Any], scope: str) -> bool:
+    limit = asked["limits"][scope]
+    return limit is None or bool(asked["spent"][scope] + asked["wanted"] <= limit)
 
 
 def narrow(found: Mapping[str, Any], asked: Mapping[str, Any], grant: Mapping[str, Any]) -> Mapping[str, Any]:

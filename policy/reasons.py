@@ -52,6 +52,29 @@ REASONS: Mapping[str, Row] = {
     "promote_own": Row("{principal} wrote {entry}: somebody else promotes it"),
     "tier_not_lower": Row("{entry} is {tier} already"),
     "no_why": Row("say why: what was checked"),
+    # Tasks.
+    "filed_by_tap": Row("{principal} files what it found: a person admits it", "amem task admit"),
+    "irreversible": Row("what is irreversible is admitted by a person, whoever files it", "amem task admit"),
+    "requires_more": Row("it asks for {requires}, which the task that {principal} holds does not: a person admits it", "amem task admit"),
+    "holds_no_task": Row("{principal} filed it on its own account, holding no task: a person admits it", "amem task admit"),
+    "admits_by_hand": Row("in {domain} a person admits each task (admit_own is not set)", "amem task admit"),
+    # Tools.
+    "not_https": Row("a tool sends over https only, not over {scheme}"),
+    "not_a_tool": Row("{tap} is not granted as a tool", "amem doctor --config"),
+    "method_not_granted": Row("the grant of {tap} does not name {method}", "amem doctor --config"),
+    "no_address": Row("{host} has no address"),
+    "inward_address": Row("{host} is at {address}, which is turned inward: no tool goes there"),
+    "host_not_granted": Row("{host} is none of the hosts of {tap}", "amem doctor --config"),
+    "label_over_reach": Row("the session's label {label} is above what {tap} may send to {host}"),
+    # Spend.
+    "spend_session": Row(
+        "this session has {left} of {limit} tokens left at {destination}, and this call may use {wanted} "
+        "(prompt and the most output it asks for)"
+    ),
+    "spend_day": Row(
+        "today has {left} of {limit} tokens left at {destination}, and this call may use {wanted} "
+        "(prompt and the most output it asks for)"
+    ),
     # Rules that live in the record.
     "record_rule": Row("policy {policy} refuses it"),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from amem.model.call import Billing, Dialect
 from amem.model.entry import EntryType, Tier
@@ -28,6 +28,9 @@ CONTAIN = "contain"
 ERASE = "erase"
 DECLASSIFY = "declassify"
 IMPORT = "import"
+ADMIT = "admit"
+FETCH = "fetch"
+SPEND = "spend"
 PROMOTE = "promote"
 APPROVE = "approve"
 DECLINE = "decline"
@@ -44,7 +47,13 @@ _TOOL = re.compile(r"[a-z0-9_]{1,64}")
 _THING = re.compile(r"(?:worktree|bundle):[0-9a-f]{12}")
 """What an act is about that has no id: the start of the digest of a tree's path, or of a bundle's manifest."""
 _TOOLS_LIMIT = 64
+_CAPABILITY = re.compile(r"[a-z0-9][a-z0-9_.:+-]{0,63}")
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|[0-9a-f:.]{2,45}")
+_METHOD = re.compile(r"[A-Z]{1,16}")
+_MANY = 256
 _COUNT_LIMIT = 1 << 31
+_TOKENS_LIMIT = 1 << 53
+"""Past it a number is not exact in every engine."""
 _SUPERSEDES_LIMIT = 1000
 
 
@@ -204,6 +213,93 @@ def judge(
     )
 
 
+def admit(
+    *, principal: str, domain: str, session: str, requires: Sequence[str], held: Sequence[str] | None, task: str | None = None,
+    subject: str | None = None,
+) -> Request:  # fmt: skip
+    """Ask whether what `principal` files may be claimed without a person's word. Raises ValueError.
+
+    `requires` is what the new task requires, `held` what the filer's held task (`task`) does, None where it holds none;
+    `subject` is a task that is there already.
+    """
+    return _request(
+        ADMIT,
+        principal=_principal(principal),
+        filer=kind(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        subject=_task(subject),
+        requires=_capabilities("requires", requires),
+        held=None if held is None else _capabilities("held", held),
+    )
+
+
+class Reach(NamedTuple):
+    """What the grants give a tool: whether the tap is one, the methods, and the hosts by pattern with their ceiling."""
+
+    tool: bool
+    hosts: Sequence[tuple[str, Label]]
+    """`name` or `*.name`, which is any name under it."""
+    methods: Sequence[str] = ("GET",)
+    loopback: bool = False
+    """Whether this machine's loopback is open to it, for a fake in development."""
+
+
+def fetch(
+    *, principal: str, domain: str, session: str, task: str | None, label: Label, tap: str, granted: Reach, method: str, url: str,
+    addresses: Sequence[str],
+) -> Request:  # fmt: skip
+    """Ask whether a tool may send one request, a redirect's hop included; `addresses` is what the host resolves to. Raises ValueError.
+
+    The path and the query are not part of the question: they are what leaves, under the session's label.
+    """
+    from urllib.parse import urlsplit  # few processes decide on a fetch
+
+    found = urlsplit(_text("url", url))
+    if found.username is not None or found.password is not None:
+        raise ValueError("url: names a user")
+    host = _form("url", (found.hostname or "").removesuffix("."), _HOST)
+    if len(addresses) > _MANY or len(granted.hosts) > _MANY:
+        raise ValueError(f"addresses, hosts: more than {_MANY}")
+    return _request(
+        FETCH,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        label=_label("label", label),
+        tap=_form("tap", tap, _NAME),
+        tool=_flag("tool", granted.tool),
+        method=_form("method", method, _METHOD),
+        methods=tuple(sorted({_form("methods", one, _METHOD) for one in granted.methods})),
+        scheme=_form("scheme", found.scheme, _NAME),
+        host=host,
+        port=found.port,
+        loopback=_flag("loopback", granted.loopback),
+        addresses=tuple(_address(one) for one in addresses),
+        reach=tuple(sorted({_label("reach", ceiling) for pattern, ceiling in granted.hosts if _covers(pattern, host)})),
+    )
+
+
+def spend(
+    *, principal: str, domain: str, session: str, task: str | None, destination: str, wanted: int, spent: Mapping[str, int],
+    limits: Mapping[str, int | None],
+) -> Request:  # fmt: skip
+    """Ask whether there is room for a call of `wanted` tokens; `spent` and `limits` are `{session, day}`. Raises ValueError."""
+    return _request(
+        SPEND,
+        principal=_principal(principal),
+        domain=_id("domain", domain),
+        session=_id("session", session),
+        task=_task(task),
+        destination=_form("destination", destination, _NAME),
+        wanted=_count("wanted", wanted, _TOKENS_LIMIT),
+        spent={scope: _count(f"spent.{scope}", spent[scope], _TOKENS_LIMIT) for scope in _SCOPES},
+        limits={scope: None if limits[scope] is None else _count(f"limits.{scope}", limits[scope], _TOKENS_LIMIT) for scope in _SCOPES},
+    )
+
+
 BUILDERS: Mapping[str, Callable[..., Request]] = {
     MODEL_CALL: model_call,
     READ: read,
@@ -212,6 +308,9 @@ BUILDERS: Mapping[str, Callable[..., Request]] = {
     PROMOTE: promote,
     APPROVE: partial(judge, APPROVE),
     DECLINE: partial(judge, DECLINE),
+    ADMIT: admit,
+    SPEND: spend,
+    FETCH: fetch,
     **{action: partial(owner_act, action) for action in sorted(OWNER_ACTS)},
 }
 """The builder of each action, called with the fields of its input."""
@@ -219,6 +318,7 @@ _DIALECTS = frozenset(map(str, Dialect))
 _BILLINGS = frozenset(map(str, Billing))
 _TYPES = frozenset(map(str, EntryType))
 _TIERS = frozenset(map(str, Tier))
+_SCOPES = ("session", "day")
 _TARGETS = frozenset((str(Tier.CURATED), str(Tier.VERIFIED)))
 
 
@@ -271,8 +371,31 @@ def _label(name: str, value: object) -> str:
 _LABELS = frozenset(map(str, Label))
 
 
-def _count(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _COUNT_LIMIT:
+def _capabilities(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    if len(values) > _MANY:
+        raise ValueError(f"{name}: more than {_MANY}")
+    return tuple(sorted({_form(name, one, _CAPABILITY) for one in values}))
+
+
+def _covers(pattern: str, host: str) -> bool:
+    """Whether a pattern of the grants covers a host: by whole parts of the name, and `*.` stands for one or more of them."""
+    name = pattern.lower().removesuffix(".")
+    return host.endswith(name[1:]) and len(host) > len(name) - 1 if name.startswith("*.") else host == name
+
+
+def _address(text: object) -> Mapping[str, Any]:
+    from ipaddress import ip_address
+
+    from amem.model.addresses import is_inward
+
+    plain = _text("addresses", text).partition("%")[0]
+    address = ip_address(plain)
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return {"address": plain, "inward": is_inward(plain), "loopback": mapped.is_loopback}
+
+
+def _count(name: str, value: object, limit: int = _COUNT_LIMIT) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
         raise ValueError(f"{name}: expected a count, found {value!r}")
     return value
 

@@ -32,7 +32,7 @@ def show(context: Context, diff_builtin: bool) -> int:
         "version": version,
         "source": "builtin" if modules == own else "root",
         "files": [name for name, _ in modules],
-        "text": "\n".join(text for _, text in modules),
+        "text": engine.text(modules),
     }
     if diff_builtin:
         document |= {"dropped": _dropped(modules, own), "differs": _differs(modules)}

@@ -19,7 +19,7 @@ DATA: dict[str, Any] = {
                     "agent:c*": {"read": "restricted", "write": False},
                 },
             },
-            "dom-b": {"default": "public", "principals": {}},
+            "dom-b": {"default": "public", "admit_own": True, "principals": {}},
         },
         "destinations": {"anthropic": {"ceiling": "internal"}, "open": {"ceiling": "restricted"}, "shut": {"ceiling": None}},
         "gates": {"max_supersedes_per_session": 20},

@@ -100,10 +100,32 @@ def test_who_says_to_be_the_owner_is_not(engine: PolicyEngine) -> None:
 def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> None:
     engine = PolicyEngine(builtin(), DATA)
     first = engine.decide(write(findings=["secret"]))
-    engine_module._running.engines[engine._serial, ""] = object()  # an evaluation would now fail
+    engine_module._running.engines[engine._serial, "write"] = object()  # an evaluation would now fail
     again = engine.decide(write(findings=["secret"]))
     assert replace(again, id=first.id) == first and again.id != first.id
+    other = engine.decide(write(findings=["secret"], session="ses-0123abce", task="task-a-0123abcd"))
+    assert other.code == "scan_findings" and other.input_digest != first.input_digest, "no rule can see the session or the task"
     assert engine.decide(write(findings=["hidden"])).code == "policy_error"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'input.session == "ses-0123abcd"',
+        'input["session"] == "ses-0123abcd"',
+        'some name, value in input; name == "session"; value == "ses-0123abcd"',
+        'object.get(input, "session", "") == "ses-0123abcd"',
+        'asked := input; asked.session == "ses-0123abcd"',
+        'walk(input, [path, value]); path == ["session"]; value == "ses-0123abcd"',
+        'input[name] == "ses-0123abcd"; name == "session"',
+    ],
+)
+def test_what_was_decided_for_one_session_is_not_told_to_another_when_a_rule_can_see_it(condition: str) -> None:
+    text = f'package amem.rules\n\ndeny contains {{"policy": "p"}} if {{\n\t{condition.replace("; ", chr(10) + chr(9))}\n}}\n'
+    ruled = PolicyEngine(builtin(), DATA, [("p", text)])
+    for _ in range(2):
+        assert not ruled.decide(read()).allow
+        assert ruled.decide(read(session="ses-0123abce")).allow
 
 
 def test_a_policy_that_reads_the_clock_is_evaluated_each_time() -> None:
@@ -318,7 +340,7 @@ def test_a_panic_denies_and_the_next_decision_is_right(engine: PolicyEngine) -> 
     ready, over = threading.Event(), threading.Event()
 
     def other() -> None:
-        foreign = engine_module._build(builtin(), (), DATA)
+        foreign = engine_module._build(builtin(), (), json.dumps(DATA))
         lent.append(foreign)
         ready.set()
         over.wait()
@@ -328,7 +350,7 @@ def test_a_panic_denies_and_the_next_decision_is_right(engine: PolicyEngine) -> 
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait()
-    engine_module._running.engines[engine._serial, ""] = lent.pop()
+    engine_module._running.engines[engine._serial, "write"] = lent.pop()
     try:
         found = engine.decide(write())
         assert codes(found) == ["policy_error"] and "unsendable" in found.sentence()
@@ -344,7 +366,7 @@ def test_an_interrupt_is_not_swallowed(engine: PolicyEngine, interrupt: type[Bas
         def set_input_json(self, text: str) -> None:
             raise interrupt
 
-    engine_module._running.engines[engine._serial, ""] = Interrupted()
+    engine_module._running.engines[engine._serial, "write"] = Interrupted()
     with pytest.raises(interrupt):
         engine.decide(write())
     assert engine.decide(write()).allow
@@ -352,7 +374,7 @@ def test_an_interrupt_is_not_swallowed(engine: PolicyEngine, interrupt: type[Bas
 
 def test_a_request_that_is_no_json_denies(engine: PolicyEngine) -> None:
     for value in (float("inf"), object(), {1, 2}, "\ud800"):
-        found = engine.decide(Request("write", {"domain": "dom-a", "principal": OWNER, "x": value}))
+        found = engine.decide(Request("write", {"domain": "dom-a", "principal": OWNER, "findings": value}))
         assert not found.allow and codes(found)[0] in ("bad_request", "policy_error")
 
 

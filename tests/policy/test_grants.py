@@ -5,28 +5,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.model.label import Label
-from amem.policy.grants import NOBODY, STRANGER, grants_data, resolve
+from amem.policy.grants import NOBODY, grants_data, resolve
 from amem.settings.grants import DestinationGrant, DomainGrant, Grants, PrincipalGrant
 
 from .asks import DATA, OWNER
 
 
 def test_the_longest_pattern_wins() -> None:
-    assert resolve(DATA, "dom-a", "agent:codex") == {"known": True, "read": "internal", "write": True, "server_tools": []}
-    assert resolve(DATA, "dom-a", "agent:claude") == {"known": True, "read": "restricted", "write": False, "server_tools": []}
-    assert resolve(DATA, "dom-a", "agent:gemini") == {"known": True, "read": "public", "write": False, "server_tools": []}
+    assert resolve(DATA, "dom-a", "agent:codex") == {
+        "known": True,
+        "read": "internal",
+        "write": True,
+        "server_tools": [],
+        "admit_own": False,
+    }
+    assert resolve(DATA, "dom-a", "agent:claude") == {
+        "known": True,
+        "read": "restricted",
+        "write": False,
+        "server_tools": [],
+        "admit_own": False,
+    }
+    assert resolve(DATA, "dom-a", "agent:gemini") == {
+        "known": True,
+        "read": "public",
+        "write": False,
+        "server_tools": [],
+        "admit_own": False,
+    }
 
 
 def test_who_matches_nothing_has_nothing() -> None:
-    assert resolve(DATA, "dom-a", "tap:fetch") == STRANGER
-    assert resolve(DATA, "dom-b", "agent:codex") == STRANGER
+    assert resolve(DATA, "dom-a", "tap:fetch") == {**NOBODY, "known": True}
+    assert resolve(DATA, "dom-b", "agent:codex") == {**NOBODY, "known": True, "admit_own": True}
     assert resolve(DATA, "dom-none", OWNER) == NOBODY
     assert resolve({}, "dom-a", OWNER) == NOBODY
 
 
 def test_owner_and_amem_itself_have_all_of_a_domain() -> None:
     for principal in (OWNER, "system:amem"):
-        assert resolve(DATA, "dom-b", principal) == {"known": True, "read": "restricted", "write": True, "server_tools": []}
+        assert resolve(DATA, "dom-b", principal) == {
+            "known": True, "read": "restricted", "write": True, "server_tools": [], "admit_own": True,
+        }  # fmt: skip
 
 
 _patterns = st.lists(st.text("ab*?:[]", min_size=1, max_size=5), max_size=6, unique=True)
@@ -43,9 +63,10 @@ def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str],
     )
     found, expected = resolve(grants_data(grants), "dom-a", name), grants.grant("dom-a", name)
     if expected is None:
-        assert found == STRANGER and not any(fnmatchcase(name, pattern) for pattern in patterns)
+        assert found == {**NOBODY, "known": True} and not any(fnmatchcase(name, pattern) for pattern in patterns)
     else:
-        assert found == {"known": True, "read": expected.read, "write": expected.write, "server_tools": list(expected.server_tools)}
+        told = {"read": expected.read, "write": expected.write, "server_tools": list(expected.server_tools)}
+        assert found == {"known": True, "admit_own": False, **told}
 
 
 def test_the_data_holds_words_and_no_addresses() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from amem.policy import golden
 from amem.policy.engine import PolicyEngine, builtin
+from amem.policy.request import OWNER_ACTS
 
 from . import opa
 from .asks import DATA, OWNER, entry
@@ -30,17 +31,16 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
             "write",
             "write",
             "write",
-            "release",
-            "drop",
-            "demote",
-            "contain",
-            "erase",
-            "declassify",
-            "import",
+            *sorted(OWNER_ACTS),
             "promote",
             "promote",
             "approve",
             "decline",
+            "admit",
+            "admit",
+            "spend",
+            "fetch",
+            "fetch",
             "nothing",
         ]
     ),
@@ -73,7 +73,33 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
         "read": r.choice([*LABELS, "none"]),
         "write": r.random() < 0.7,
         "server_tools": r.choice([[], ["mcp"], ["mcp", "web_search"]]),
+        "admit_own": r.random() < 0.7,
     },
+    "filer": lambda r: r.choice(["human", "agent", "agent", "system", "tap"]),
+    "requires": lambda r: r.choice([[], ["code"], ["code", "deploy"], ["irreversible"]]),
+    "held": lambda r: r.choice([None, [], ["code"], ["code", "deploy"], ["irreversible"]]),
+    "limits": lambda r: {"session": r.choice([None, 0, 100]), "day": r.choice([None, 500])},
+    "spent": lambda r: {"session": r.choice([0, 60, 100, 120]), "day": r.choice([0, 400, 500])},
+    "wanted": lambda r: r.choice([0, 1, 40, 101]),
+    "tap": lambda r: r.choice(["web", "search"]),
+    "tool": lambda r: r.random() < 0.9,
+    "method": lambda r: r.choice(["GET", "GET", "POST"]),
+    "methods": lambda r: r.choice([["GET"], ["GET", "POST"], []]),
+    "scheme": lambda r: r.choice(["https", "https", "https", "http"]),
+    "host": lambda r: r.choice(["a.example", "b.example"]),
+    "loopback": lambda r: r.random() < 0.2,
+    "addresses": lambda r: [
+        r.choice(
+            [
+                {"address": "1.1.1.1", "inward": False, "loopback": False},
+                {"address": "1.1.1.1", "inward": False, "loopback": False},
+                {"address": "10.0.0.1", "inward": True, "loopback": False},
+                {"address": "127.0.0.1", "inward": True, "loopback": True},
+            ]
+        )
+        for _ in range(r.choice([0, 1, 1, 1, 2]))
+    ],
+    "reach": lambda r: r.choice([[], ["public"], ["internal", "public"], ["restricted"]]),
 }
 OTHER = [None, 1, -1, 1.5, "", "none", "20", True, [], [1], {}, {"a": None}]
 
@@ -86,7 +112,17 @@ def random_input(r: random.Random) -> dict[str, Any]:
 def mutilated(r: random.Random, asked: dict[str, Any]) -> dict[str, Any]:
     """An input with fields missing or of another type, at the top or one below."""
     for _ in range(r.choice([1, 1, 2, 3])):
-        below = [found for found in (asked.get("grant"), *_list(asked.get("supersedes"))) if isinstance(found, dict) and found]
+        below = [
+            found
+            for found in (
+                asked.get("grant"),
+                asked.get("spent"),
+                asked.get("limits"),
+                *_list(asked.get("supersedes")),
+                *_list(asked.get("addresses")),
+            )
+            if isinstance(found, dict) and found
+        ]
         target = r.choice(below) if below and r.random() < 0.4 else asked
         name = r.choice(sorted(target))
         if r.random() < 0.5:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from amem.policy import engine
+
 PROJECT = Path(__file__).resolve().parents[2]
 HERE = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), "HOME": "/nonexistent"}
 
@@ -90,7 +92,7 @@ def test_the_owners_own_documents_pass_the_gates(root: Path, tmp_path: Path) -> 
 
 
 def test_what_a_stricter_policy_holds_is_named_and_the_rest_is_written(root: Path, tmp_path: Path) -> None:
-    builtin = (PROJECT / "policy" / "rego" / "amem.rego").read_text()
+    builtin = engine.text(engine.builtin())
     strict, changes = re.subn(r"_gates_open if \{\s*input\.principal == data\.grants\.owner.*?\n\}", "", builtin, flags=re.DOTALL)
     assert changes == 1
     (root / "policy" / "amem.rego").write_text(strict)

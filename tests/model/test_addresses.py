@@ -1,6 +1,6 @@
 import pytest
 
-from amem.egress.addresses import is_inward
+from amem.model.addresses import is_inward
 
 
 @pytest.mark.parametrize(
