@@ -11,7 +11,6 @@ from amem.cli.context import Context
 from amem.cli.output import one_line
 from amem.errors import RefusedError, UsageError
 from amem.model import clock
-from amem.model.entry import EntryType, Tier
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
 
@@ -39,8 +38,6 @@ def _instant(text: str) -> datetime:
 
 DURATION = Parsed("duration", clock.duration_s)
 SIZE = Parsed("size", size_bytes)
-TYPES = click.Choice([each.value for each in EntryType])
-TIERS = click.Choice([each.value for each in Tier])
 LABELS = click.Choice([each.value for each in Label])
 
 domain = click.option("--domain", metavar="DOM", help="Default: the root's only one, else default_domain.")

@@ -10,11 +10,14 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table, visible
 from amem.commands import flags
-from amem.commands.flags import LABELS, TIERS, TYPES
+from amem.commands.flags import LABELS
 from amem.errors import RefusedError, UsageError
 from amem.memory import outcomes, rows
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
+
+TYPES = click.Choice([each.value for each in EntryType])
+TIERS = click.Choice([each.value for each in Tier])
 
 
 @click.command(epilog="Example: amem t0 --budget 1000")
