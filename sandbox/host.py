@@ -103,6 +103,15 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
     return tuple(found) if can_idmap(tuple(found)) else None
 
 
+def rehomed(known: HostFacts, home: str, other: str) -> HostFacts:
+    """What is known with one private home, for another beside it."""
+    if known.idmap_owners is None:
+        return known
+    return known._replace(
+        idmap_owners=tuple((other if source == home else source, user, group) for source, user, group in known.idmap_owners)
+    )
+
+
 def git_identity(home: str, config_home: str | None = None) -> Identity | None:
     """The owner's name and address from their own git configuration, and nothing else of it; None where it does not say both.
 

@@ -11,6 +11,7 @@ from amem.commands import flags, launch
 from amem.errors import UsageError
 
 if TYPE_CHECKING:
+    from amem.launch.grading import Grading
     from amem.launch.work import Worked
 
 EPILOG = """\b
@@ -31,6 +32,15 @@ NOT_OF_WORK = ("prompt", "subagents", "snapshot")
 @click.option("--max-tasks", type=click.IntRange(0), default=0, metavar="N", help="With --loop: end after so many; 0 is no bound.")
 @click.option("--task", metavar="ID", help="Take this very task.")
 @click.option("--capability", "capabilities", multiple=True, metavar="C", help="As one who holds only these; default: the grant's.")
+@click.option(
+    "--grade",
+    type=click.IntRange(1, 20),
+    is_flag=False,
+    flag_value=3,
+    metavar="[ROUNDS]",
+    help="Have another model judge it before it is done; back to the writer at most so often (3).",
+)
+@click.option("--grade-model", metavar="NAME", help="The model that judges; another one than --model.")
 @click.option("--no-prefetch", is_flag=True, help="Put no entries of the record into the prompt.")
 @click.pass_obj
 def command(context: Context, /, **options: Any) -> int:
@@ -58,24 +68,48 @@ command.params[:0] = [flag for flag in launch.command.params if flag.name not in
 
 
 def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> int:
-    from amem.launch import run, work
+    from amem.launch import grading, run, work
     from amem.sandbox.child import fork_nursery, fork_stage
 
     stage, nursery = context.stage or fork_stage(), fork_nursery()  # before a key is read
     asked = replace(launch.asked({**options, "prompt": None}), interactive=False)
     settings = launch.settings(context, asked)
+    judged = _grading(options)
+    grading.checked(judged, asked)
     if options["dry_run"]:
         return launch.show(run.prepare(replace(asked, prompt=work.BEFORE_THE_CLAIM), settings), context)
-    wanted = work.Wanted(task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"])
+    wanted = work.Wanted(
+        task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"], grading=judged
+    )  # fmt: skip
     quiet = context.flags.json
-    worked = work.work(asked, wanted, settings, stage, nursery, launch.to_stderr if quiet else launch.pass_on, note)
-    for sentence in (*worked.notes, *(worked.session.notes if worked.session else ())):
-        note(sentence)
+    output = launch.to_stderr if quiet else launch.pass_on
+    while True:
+        worked = work.work(asked, wanted, settings, stage, nursery, output, note)
+        for sentence in (*worked.notes, *(worked.session.notes if worked.session else ())):
+            note(sentence)
+        again = grading.again(judged, worked.grade)
+        if again is None or worked.task is None or worked.outcome != "released":
+            break
+        judged = again
+        asked = replace(asked, session_id=None)
+        wanted, stage = replace(wanted, task=worked.task["id"], grading=again, patience_s=0.0), nursery.stage()
     if quiet:
         print_json(_document(worked, context))
     elif worked.task is not None:
         note(f"{worked.task['id']} is {worked.outcome}; read what was left with: amem task show {worked.task['id']}")
     return worked.exit
+
+
+def _grading(options: dict[str, Any]) -> "Grading | None":
+    """How it is judged, as asked. Raises UsageError for half of it."""
+    from amem.launch.grading import Grading
+
+    rounds, model = options["grade"], options["grade_model"]
+    if rounds is None and model is None:
+        return None
+    if rounds is None or model is None:
+        raise UsageError("--grade and --grade-model go together: by whom, and how often", hint="amem work --help")
+    return Grading(model=model, rounds=rounds)
 
 
 def _document(worked: "Worked", context: Context) -> dict[str, Any]:
@@ -86,4 +120,6 @@ def _document(worked: "Worked", context: Context) -> dict[str, Any]:
         found["session"] = launch.document(worked.session, context)
     if worked.check is not None:
         found["check"] = worked.check
+    if worked.grade is not None:
+        found["grade"] = {"verdict": worked.grade.verdict, "explanation": worked.grade.explanation, "session": worked.grade.session}
     return found

@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 class Composition:
     """What serves one session. `session` is there once serving began.
 
-    `client`: the launcher uses the session's memory tools itself, before there is a sandbox and after the harness has ended.
+    `client`: the launcher uses the session's memory tools itself, before there is a sandbox and after the harness has ended. `graded`:
+    what it did will be judged. `grading`: it judges what another did, and sees nothing of the memory.
     """
 
-    def __init__(self, ready: "Prepared", settings: "Settings", *, client: bool = False) -> None:
+    def __init__(
+        self, ready: "Prepared", settings: "Settings", *, client: bool = False, graded: bool = False, grading: bool = False
+    ) -> None:
         self.session: Session | None = None
         self.stopped: str | None = None
         """Why the session was stopped; no call leaves from then on."""
         self._ready = ready
         self._settings = settings
         self._client = client
+        self._graded = graded
+        self._grading = grading
 
     @property
     def root(self) -> "Root":
@@ -92,7 +97,7 @@ class Composition:
         worker = new_worker()
 
         def mount(app: web.Application) -> None:
-            add_routes(app, McpApp(memory, session, board=self._ready.board, worker=worker))
+            add_routes(app, McpApp(memory, session, board=self._ready.board, worker=worker, grading=self._grading))
 
         async def serve(doors: Doors, end: asyncio.Event) -> None:
             async with AsyncExitStack() as stack:
@@ -120,7 +125,7 @@ class Composition:
         """
         if self.session is not None and self.session.holding is not None and not self._client:
             self._give_back(self.session)
-        if not waiting(self._ready.home):
+        if self._grading or not waiting(self._ready.home):
             return Filed()
         from amem.memory.session import open_memory
 
@@ -169,7 +174,7 @@ class Composition:
             ceiling=found.ceiling,
             persist=persist,
         )
-        session.examined = self._client
+        session.examined, session.graded = self._client, self._graded
         return session
 
 

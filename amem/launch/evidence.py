@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.launch.leftover import Tail
+from amem.sandbox import host
 from amem.sandbox.plan import plan as sandbox_plan
 
 if TYPE_CHECKING:
@@ -74,7 +75,4 @@ def examine(
 def _sandbox(command: str, spec: "SandboxSpec", facts: "HostFacts", home: str) -> tuple["SandboxSpec", tuple["Step", ...]]:
     """The sandbox of one command, and its steps on this machine: the harness's, with another home."""
     own = spec._replace(argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)
-    owners = facts.idmap_owners
-    if owners is not None:
-        owners = tuple((home if source == spec.home else source, user, group) for source, user, group in owners)
-    return own, sandbox_plan(own, facts._replace(idmap_owners=owners))
+    return own, sandbox_plan(own, host.rehomed(facts, spec.home, home))

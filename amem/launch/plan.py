@@ -63,6 +63,8 @@ class Asked:
     """A session may write what harnesses and editors configure themselves by."""
     snapshot: bool = False
     """Keep the tree from before and after the session."""
+    only_shown: bool = False
+    """The session may write nothing but its home."""
     interactive: bool = False
     """A person's terminal is on stdin and stdout, and there is no prompt."""
 

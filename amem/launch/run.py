@@ -110,6 +110,7 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         limits=found.limits,
         ports=asked.ports,
         host_ports=asked.host_ports,
+        read_only=asked.only_shown,
         hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
         protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
@@ -168,6 +169,12 @@ def survey(ready: Prepared, settings: Settings) -> "HostFacts":
     except BaseException:
         remove_home(ready)
         raise
+
+
+def surveyed(ready: Prepared, facts: "HostFacts", home: str) -> "HostFacts":
+    """Make the private home of a session that comes after another one of the same launcher: what was surveyed with that one's home."""
+    _make_home(ready)
+    return host.rehomed(facts, home, ready.home)
 
 
 def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], facts: "HostFacts | None" = None) -> None:

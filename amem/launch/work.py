@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from amem.errors import AmemError, UnavailableError
 from amem.hooks import outbox
-from amem.launch import evidence, leftover, prompt, run
+from amem.launch import evidence, grading, leftover, prompt, run
 from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, stoppable
 from amem.launch.composition import Composition
 from amem.launch.evidence import Evidence
+from amem.launch.grading import Grade, Grading
 from amem.launch.interrupts import Interrupts, held_back
 from amem.launch.lease import Beat, Keeper, since_boot
 from amem.launch.plan import Asked
@@ -39,6 +40,8 @@ URL = "http://localhost/mcp"
 LEASE_S = 600
 ENDED_BY_SIGNAL = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 """What a harness returns when somebody asked it to end."""
+UNASKED = Evidence("none", (), "", "")
+"""Of a task without checks."""
 BEFORE_THE_CLAIM = "A launch is checked whole before a task is claimed for it."
 
 
@@ -55,6 +58,8 @@ class Wanted:
     """How long to ask again while there is none; 0 is once."""
     idle_s: float = 30.0
     """Between two questions."""
+    grading: Grading | None = None
+    """How what was done is judged; None for not at all."""
 
 
 @dataclass(kw_only=True)
@@ -67,6 +72,7 @@ class Worked:
     session: Outcome | None = None
     check: str | None = None
     """What came of the task's checks; None where it has none, or was not said to be done."""
+    grade: Grade | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -109,7 +115,7 @@ class Desk:
             body=prompt.unfenced(shown.text) if shown.text else "",
             attempts=row["attempts"],
             checks=tuple(row.get("check", {}).get("commands", ())),
-            last=self._note(before[-1]) if before else None,
+            last=self.note(before[-1]) if before else None,
             earlier=tuple(before[:-1]),
             needs=tuple(self._needs(row["depends_on"])),
         )
@@ -121,9 +127,10 @@ class Desk:
                 yield prompt.Need(id=id, title="(not for you to read)", note=None)
                 continue
             handoffs = shown.data["handoffs"]
-            yield prompt.Need(id=id, title=shown.data["title"], note=self._note(handoffs[-1]) if handoffs else None)
+            yield prompt.Need(id=id, title=shown.data["title"], note=self.note(handoffs[-1]) if handoffs else None)
 
-    def _note(self, id: str) -> prompt.Note:
+    def note(self, id: str) -> prompt.Note:
+        """A handoff, as far as it may be sent to the session's model."""
         answer = self.call("get", id=id)
         return prompt.Note(id=id, text=None if answer.refused or answer.text is None else prompt.unfenced(answer.text))
 
@@ -148,7 +155,7 @@ def work(
     Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then.
     """
     checked = run.prepare(replace(asked, prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
-    composition = Composition(checked, settings, client=True)
+    composition = Composition(checked, settings, client=True, graded=wanted.grading is not None)
     served = Served(composition.serve)
     worked = Worked()
     with held_back():
@@ -160,7 +167,7 @@ def work(
                 desk = Desk(served)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
-                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery)
+                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted.grading)
                     shift.run(asked, checked, settings, stage, composition, served, presence, on_output)
         finally:
             served.stop()
@@ -200,7 +207,7 @@ class _Shift:
 
     def __init__(
         self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None], facts: "HostFacts",
-        nursery: "Nursery",
+        nursery: "Nursery", wanted: Grading | None,
     ) -> None:  # fmt: skip
         self._desk = desk
         self._worked = worked
@@ -210,6 +217,7 @@ class _Shift:
         self._note = note
         self._facts = facts
         self._nursery = nursery
+        self._grading = wanted
         self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
@@ -227,7 +235,10 @@ class _Shift:
         self._keeper.start()
         try:
             self._note(f"{self._row['id']}: {self._row['title']}")
-            text = prompt.compose(self._desk.call("t0").text or "", self._desk.asked(self._row), fence.mark())
+            task = self._desk.asked(self._row)
+            revise = self._grading.revise if self._grading is not None else None
+            text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
+            self._task = task
             ready = run.prepare(replace(asked, prompt=text, no_handoff=True, session_id=checked.id), settings)
             self._settings, self._ready = settings, ready
             self._outcome = Outcome(session=ready.id, label=ready.plan.label)
@@ -246,19 +257,18 @@ class _Shift:
     def _finish(self, ended: Ended) -> Ended:
         """The harness has ended: its checks, what the task says now, and giving it back where it is not completed."""
         worked, id = self._worked, self._row["id"]
+        found: Evidence | None = None
         try:
-            found = self._examined() if self._offered() else None
+            if self._offered():
+                found = self._examined() if self._task.checks else UNASKED
+            if self._grading is not None and _holds(found):
+                worked.grade = self._graded(self._grading)
         finally:
             self._keeper.stop()
         if self._keeper.lost is not None:
             worked.notes.append(f"{id} is no longer this worker's: {self._keeper.lost}")
         elif self._held():
-            if found is None:
-                self._desk.give_back(**self._leftover(ended))
-            elif found.state == "verified":
-                self._desk.call("task_complete")
-            else:
-                self._desk.give_back(**_unproven(found))
+            self._settle(ended, found)
         elif self._outcome.harness_exit:
             worked.notes.append(f"the harness itself ended with {self._outcome.harness_exit}")
         self._desk.give_back(why="the session that held it ended")  # another one that the harness claimed by itself
@@ -280,6 +290,39 @@ class _Shift:
         return not shown.refused and now["status"] == "claimed" and (now["fence"], now["session"]) == (
             self._row["fence"], self._row["session"],
         )  # fmt: skip
+
+    def _settle(self, ended: Ended, found: Evidence | None) -> None:
+        """Complete the task that the session holds, or give it back, by what was found of it."""
+        grade = self._worked.grade
+        if found is None:
+            self._desk.give_back(**self._leftover(ended))
+        elif not _holds(found):
+            self._desk.give_back(**_unproven(found))
+        elif grade is None or grade.verdict == grading.SATISFIED:
+            self._desk.call("task_complete")
+        elif grade.verdict == grading.EXHAUSTED:
+            self._desk.call("handoff", body=_judged(grade))
+            self._desk.call("task_block", on=f"a grader asked for revision in each round: {grade.explanation}"[:500])
+        else:
+            sentence = f"the grader: {grade.verdict}: {grade.explanation}"[:500]
+            failed = grade.verdict == grading.FAILED
+            self._desk.give_back(_judged(grade), None if failed else sentence, sentence if failed else None)
+
+    def _graded(self, wanted: Grading) -> Grade:
+        """Have what was done judged by another model, and the ledger note the verdict."""
+        shown, ready = self._desk.call("task_show", id=self._row["id"]), self._ready
+        session = self._sitting.work.session
+        assert session is not None, "the session served its harness"
+        self._note(f"{self._row['id']}: round {wanted.round} of {wanted.rounds}: {wanted.model} judges it")
+        text = prompt.grading(self._task, self._desk.note(shown.data["handoffs"][-1]), fence.mark())
+        found = grading.judge(
+            wanted, self._sitting.asked, text, self._settings, writer=ready.id, label=session.label, facts=self._facts, home=ready.home,
+            stage=self._nursery.stage(), began=self._interrupts.attend, ended=self._ended, note=self._note,
+        )  # fmt: skip
+        with suppress(AmemError):
+            self._desk.call("task_graded", verdict=found.verdict, round=wanted.round, grader=wanted.model)
+        self._note(f"{self._row['id']}: {found.verdict}")
+        return found
 
     def _offered(self) -> bool:
         """Whether the harness said that the task is done, and its checks have the word."""
@@ -329,6 +372,16 @@ class _Shift:
         failed = ended.reason == "harness" and code not in ENDED_BY_SIGNAL and not self._interrupts.struck
         sentence = f"{harness.name} ended before it was completed: {how}"
         return {"handoff": text, "why": None if failed else sentence, "blocker": sentence if failed else None}
+
+
+def _holds(found: Evidence | None) -> bool:
+    """Whether a task was said to be done, and nothing that was run says otherwise."""
+    return found is not None and found.state in ("verified", UNASKED.state)
+
+
+def _judged(grade: Grade) -> str:
+    """The launcher's handoff: the grader's words as they are."""
+    return f"{grade.explanation}\n\nThat is what a grader found ({grade.verdict}). Left by the launcher, not by the writer."
 
 
 def _unproven(found: Evidence) -> dict[str, Any]:

@@ -6,7 +6,7 @@ is kept, before anything of that label is served.
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs.schema import Event
 from amem.logs.writer import Writer
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from amem.record.store import Store
     from amem.settings.grants import Grants
     from amem.settings.root import Root
+
+
+class Verdict(NamedTuple):
+    """What a grader found, in its own words."""
+
+    verdict: str
+    """`satisfied` or `needs_revision`."""
+    explanation: str
 
 
 class Session:
@@ -58,6 +66,10 @@ class Session:
         """The number of the claim under which the session holds `task`; None where a task is only named, or none is held."""
         self.examined = False
         """Whether its launcher runs a task's checks once the harness has ended, and completes the task by what they say."""
+        self.graded = False
+        """Whether its launcher has what it did judged as well, whatever the task."""
+        self.verdict: Verdict | None = None
+        """Of a grader's session: what it found."""
         self.offered = False
         """Whether the held task was said to be done, and waits for that."""
         self.writing = threading.Lock()

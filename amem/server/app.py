@@ -19,7 +19,7 @@ from aiohttp import web
 
 from amem.errors import UnavailableError
 from amem.memory.session import Memory, Session
-from amem.server import board, guard, replies, tools
+from amem.server import board, grade_tools, guard, replies, tools
 from amem.settings.credentials import Secret
 
 if TYPE_CHECKING:
@@ -37,18 +37,20 @@ class McpApp:
 
     `token` is the bearer that every request must carry; None where the listener itself names the session. `left_by` is in whose name
     handoffs are left through it. `board`: a harness's own subagents become tasks. A session that is served through two of these has
-    one `worker` for both, which is then the caller's to shut down.
+    one `worker` for both, which is then the caller's to shut down. `grading`: it judges, and sees nothing of the memory.
     """
 
     def __init__(
         self, memory: Memory, session: Session, *, token: Secret | None = None, left_by: str = "agent", board: bool = False,
-        worker: ThreadPoolExecutor | None = None,
+        worker: ThreadPoolExecutor | None = None, grading: bool = False,
     ) -> None:  # fmt: skip
         self.session = session
         self._memory = memory
         self._token = token
         self._left_by = left_by
         self._board = board
+        self.table = grade_tools.TOOLS if grading else tools.TOOLS
+        self.instructions = grade_tools.INSTRUCTIONS if grading else tools.INSTRUCTIONS
         self._own_worker = worker is None
         self._worker = worker or new_worker()
         self._stopping = asyncio.Event()
@@ -122,7 +124,7 @@ class McpApp:
         loop = asyncio.get_running_loop()
 
         def run() -> replies.Reply:
-            return tools.call(self._memory, self.session, name, arguments, self._left_by)
+            return tools.call(self._memory, self.session, name, arguments, self._left_by, self.table)
 
         return await loop.run_in_executor(self._worker, replies.answer, run)
 
@@ -186,7 +188,7 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
                 input_schema=dict(tool.schema),
                 annotations=types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False),
             )
-            for name, tool in tools.TOOLS.items()
+            for name, tool in mcp.table.items()
         ]
 
         async def list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -212,7 +214,7 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
         server: Server[Any] = Server(
             "memory",
             version=__version__,
-            instructions=tools.INSTRUCTIONS,
+            instructions=mcp.instructions,
             on_list_tools=list_tools,
             on_call_tool=call_tool,
             on_list_prompts=list_prompts,

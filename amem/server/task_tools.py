@@ -30,7 +30,7 @@ NEVER_FILED = frozenset({"secret", "hidden", "payload"})
 """Findings in a task's words that no task may have. Words that instruct are what a task is made of: those wait for a person's admission."""
 LAUNCHER = "launcher"
 """In whose name the launcher's own calls are, as its listener tells."""
-PENDING = "its checks run once you have ended; it is completed if they succeed. End now."
+PENDING = "it is examined once you have ended, and completed if that finds it done. End now."
 UNCHECKED = "task_release with a handoff: the checks of a task run under `amem work`, once its harness has ended"
 CANDIDATES = 50
 """How many tasks are looked at for one whose label fits, when the first one's does not."""
@@ -138,7 +138,8 @@ def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
         _leave(memory, session, given)
     task = memory.ledger.show(holding.task)
     settles = given[LEFT_BY] == LAUNCHER
-    if task.check and session.examined and not settles and _offers(memory, session, task):
+    examined = bool(task.check) or session.graded
+    if examined and session.examined and not settles and _offers(memory, session, task):
         session.offered = True
         return Reply(data={**views.shown(task), "pending": PENDING})
     check = bool(task.check) and (settles or memory.grants.gates.complete_requires == "check")
@@ -154,6 +155,22 @@ def _offers(memory: Memory, session: Session, task: Task) -> bool:
     if session.holding is None or session.holding.task != task.id or _still_held(memory, session) is None:
         return False
     return task.handed_off == session.holding.fence
+
+
+def _graded(memory: Memory, session: Session, given: Arguments) -> Reply:
+    """The launcher's: a grader's verdict."""
+    holding = _holding(memory, session, given)
+    claim: dict[str, Any] = {"by": session.principal, "fence": holding.fence}
+    done = memory.ledger.graded(holding.task, **claim, verdict=given["verdict"], round=given["round"], grader=given["grader"])
+    return Reply(data=views.shown(_done(done)))
+
+
+def _block(memory: Memory, session: Session, given: Arguments) -> Reply:
+    """The launcher's: another attempt would end as the last ones did."""
+    holding = _holding(memory, session, given)
+    done = _done(memory.ledger.block(holding.task, by=session.principal, on=given["on"], fence=holding.fence, session=session.id))
+    _let_go(session, holding)
+    return Reply(data=views.shown(done))
 
 
 def _checked(memory: Memory, session: Session, given: Arguments) -> Reply:
@@ -496,6 +513,23 @@ LAUNCHERS: Mapping[str, Tool] = {
             exits={"type": "array", "items": {"type": "integer"}, "maxItems": 100, "description": "their exit codes, in order"},
         ),
         _told(_checked),
+        reads=False,
+    ),
+    "task_graded": Tool(
+        "Say what a grader found.",
+        objects(
+            ("verdict", "round", "grader"),
+            verdict=text("the verdict", maxLength=100),
+            round=whole("the round", 1, 100),
+            grader=text("the model that judged", maxLength=200),
+        ),
+        _told(_graded),
+        reads=False,
+    ),
+    "task_block": Tool(
+        "Leave the held task to a person.",
+        objects(("on",), on=text("what must change", minLength=1, maxLength=2000)),
+        _told(_block),
         reads=False,
     ),
 }

@@ -25,14 +25,17 @@ INSTRUCTIONS = (
 )
 
 
-def call(memory: Memory, session: Session, name: str, given: object, left_by: str = "agent") -> Reply:
+def call(
+    memory: Memory, session: Session, name: str, given: object, left_by: str = "agent", table: Mapping[str, Tool] | None = None
+) -> Reply:
     """Run a tool by name. Raises what the services raise; `replies.answer` is the edge.
 
-    `left_by` is who calls, as the listener tells: a handoff that is left is marked with it.
+    `left_by` is who calls, as the listener tells: a handoff that is left is marked with it. `table` are the tools there are.
     """
-    tool = TOOLS.get(name) or (task_tools.LAUNCHERS.get(name) if left_by == task_tools.LAUNCHER else None)
+    table = TOOLS if table is None else table
+    tool = table.get(name) or (task_tools.LAUNCHERS.get(name) if left_by == task_tools.LAUNCHER else None)
     if tool is None:
-        return refusal("invalid", f"there is no tool {name[:80]!r}; there are {', '.join(TOOLS)}")
+        return refusal("invalid", f"there is no tool {name[:80]!r}; there are {', '.join(table)}")
     try:
         found = schema.arguments(tool.schema, given)
     except schema.Invalid as error:

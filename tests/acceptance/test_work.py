@@ -36,7 +36,9 @@ class Memory:
         return json.loads(result["content"][0]["text"])
 
 memory, prompt = Memory(), sys.argv[-1]
-open("prompt.txt", "w").write(prompt)
+grading = prompt.startswith("You judge")
+if not grading:
+    open("prompt.txt", "w").write(prompt)
 '''
 
 
@@ -446,3 +448,57 @@ def test_no_session_can_say_that_its_checks_succeeded(desk: Place) -> None:
     say = "print(memory.call('task_checked', state='verified', tree='x'))\n" + COMPLETE
     done = work(desk, *agent(desk, say))
     assert done.code == 4 and "there is no tool" in done.out and "task_checked" not in done.out.partition("there are")[2]
+
+
+GRADED = ("--model", "writer-1", "--grade", "2", "--grade-model", "grader-1")
+
+
+def test_a_grader_sends_it_back_word_for_word_and_is_satisfied_the_second_time(desk: Place) -> None:
+    """It sees the task, the handoff and the tree; it can write nothing and has one tool."""
+    id = filed(desk, "Count the widgets", "Count them all; the answer belongs in answer.txt.")
+    remark = "Line one: 'answer.txt' says eleven.\nLine two: recount."
+    judge = (
+        "if grading:\n"
+        "    print(memory.call('search', query='widgets'), memory.call('task_complete', handoff='x'))\n"
+        "    try: open('planted', 'w')\n"
+        "    except OSError as error: print(error)\n"
+        "    good = open('answer.txt').read() == 'twelve' and 'Counted.' in prompt and 'belongs in answer.txt' in prompt\n"
+        f"    memory.call('grade', verdict='satisfied' if good else 'needs_revision', explanation={remark!r})\n"
+        "    sys.exit(0)\n"
+        "open('answer.txt', 'w').write('twelve' if 'recount' in prompt else 'eleven')\n"
+        "print(memory.call('task_complete', handoff='Counted.')['pending'])"
+    )
+    done = work(desk, "--json", *GRADED, *agent(desk, judge))
+    assert (done.code, done.json["outcome"], done.json["grade"]["verdict"]) == (0, "completed", "satisfied"), done.err
+    assert remark in prompt(desk)
+    found = task(desk, id)
+    verdicts = [(event["verdict"], event.get("round", 1), event["grader"]) for event in found["events"] if event["event"] == "graded"]
+    assert verdicts == [("needs_revision", 1, "grader-1"), ("satisfied", 2, "grader-1")] and found["grade"] == "satisfied"
+    assert not (desk.tree / "planted").exists()
+    assert not [line for line in desk.log("reads.jsonl") if line["session"] == done.json["grade"]["session"]]
+    attempts = desk.amem("task", "timeline", id, "--json").json["attempts"]
+    assert [(one["outcome"], one["grade"]) for one in attempts] == [("released", "needs_revision"), ("completed", "satisfied")]
+
+
+def test_a_grader_that_is_never_satisfied_leaves_the_task_to_a_person(desk: Place) -> None:
+    id = filed(desk)
+    never = (
+        "memory.call('grade', verdict='needs_revision', explanation='No.') if grading else memory.call('task_complete', handoff='Done.')"
+    )
+    done = work(desk, "--json", *GRADED, *agent(desk, never))
+    assert (done.code, done.json["outcome"], done.json["grade"]["verdict"]) == (4, "blocked", "max_iterations_reached"), done.err
+    assert "No." in task(desk, id)["blocked_on"] and task(desk, id)["attempts"] == 2
+
+
+def test_a_grader_without_a_verdict_completes_nothing(desk: Place) -> None:
+    id = filed(desk, check=("true",))
+    done = work(desk, "--json", *GRADED, *agent(desk, "None if grading else memory.call('task_complete', handoff='Done.')"))
+    assert (done.code, done.json["grade"]["verdict"], done.json["check"]) == (4, "failed", "verified"), done.err
+    assert task(desk, id)["status"] == "admitted" and "no verdict" in task(desk, id)["reason"]
+
+
+def test_a_grader_must_be_another_model(desk: Place) -> None:
+    filed(desk)
+    for words in (("--grade",), ("--grade", "--grade-model", "a"), ("--model", "x/A", "--grade", "--grade-model", "a"), ("--grade", "21")):
+        done = work(desk, *words, *agent(desk, COMPLETE))
+        assert done.code == 2 and "grade" in done.err, words
