@@ -12,11 +12,12 @@ from amem.commands import flags
 from amem.model import clock
 
 
-@click.command(epilog="Examples: amem verify    amem verify --anchor")
+@click.command(epilog="Examples: amem verify    amem verify --anchor    amem verify --head sha256:…")
 @click.option("--anchor", is_flag=True, help="Remember how far each log goes, so that a cut shows later.")
+@click.option("--head", metavar="HEAD", help="What `--anchor` printed, kept elsewhere: shows a root that was put back as it was before.")
 @flags.since
 @click.pass_obj
-def command(context: Context, anchor: bool, since: datetime | None) -> int:
+def command(context: Context, anchor: bool, head: str | None, since: datetime | None) -> int:
     """Check the links of the logs, and every entry against what the logs say was written. Exits 3 when something was changed."""
     from amem.ledger.opening import open_reading
     from amem.logs import writer
@@ -27,17 +28,18 @@ def command(context: Context, anchor: bool, since: datetime | None) -> int:
     flags.owner_alone(context, "what was changed")
     root, start = context.root, clock.stamp(since) if since else ""
     with open_reading(root, context.grants) as ledger:
-        found = verify.verify(root.state, Store(root), ledger.promotions, contain.contained(root), since=start)
+        found = verify.verify(root, Store(root), ledger.promotions, contain.contained(root), since=start, anchor=head or "")
     if anchor and not found.broken:
-        heads = {name: head._asdict() for name, head in found.heads.items()}
+        heads = {name: end._asdict() for name, end in found.heads.items()}
         writer.append(root.state, Anchor(at=clock.stamp(clock.now()), principal=context.principal, heads=heads))
-    head = verify.total(found.heads)
+    kept = verify.last_anchor(root)
     if context.flags.json:
-        print_json(
-            {"checked": {"entries": found.entries, "lines": found.lines}, "broken": [one._asdict() for one in found.broken], "head": head}
-        )
+        document = {"checked": {"entries": found.entries, "lines": found.lines}, "broken": [one._asdict() for one in found.broken]}
+        print_json(document | ({"head": kept} if kept else {}))
     else:
         for one in found.broken:
             print(one_line(f"{one.where}: {one.kind}"))
-        print(f"{found.entries} entries, {found.lines} lines: {len(found.broken)} not as written; head {head}", file=sys.stderr)
+        print(f"{found.entries} entries, {found.lines} lines: {len(found.broken)} not as written", file=sys.stderr)
+        if kept:
+            print(kept)
     return exits.ANSWER_IS_NO if found.broken else exits.DONE

@@ -88,6 +88,8 @@ class MemoryWrite(Event):
     supersedes: tuple[str, ...] = ()
     digest: str
     """sha256 of the body."""
+    fixed: str | None = None
+    """sha256 of all of the entry that does not change later."""
     label: str
     task: str | None = None
 
@@ -104,7 +106,7 @@ class MemoryAct(Event):
     why: str
     """In the owner's words."""
     digests: dict[str, str] = field(default_factory=dict)
-    """By entry: sha256 of the body after an act that changed it."""
+    """By entry: sha256 of what is fixed of it, after an act that changed that."""
 
 
 @dataclass(frozen=True, kw_only=True)

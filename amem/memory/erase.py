@@ -6,7 +6,6 @@ bodies themselves go last, because they are what the places are known by. So an 
 command is given again. What stays of an entry is a tombstone: its id, type, domain, label, author and time.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +27,7 @@ from amem.model.entry import Entry, Status
 from amem.model.ids import domain_of
 from amem.policy import request
 from amem.record import passages, quarantine
-from amem.record.markdown import Malformed, format
+from amem.record.markdown import Malformed, fixed, format
 from amem.record.passages import Passages, masked
 from amem.settings.root import Root
 
@@ -92,7 +91,7 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
             if found.entry.status is not Status.ERASED:
                 notes.add(Trace(_relative(memory, found.path), "erased"))
                 _put(memory, found, _tombstone(found.entry))
-            digests[id] = _digest("")
+            digests[id] = fixed(_tombstone(found.entry))
         with memory.lock:
             memory.index.scrub()
         searched = traces.search(memory.root.path, wanted)
@@ -258,9 +257,9 @@ def _quoting(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages) -> Ite
 def _rewritten(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages, notes: _Notes) -> Iterator[tuple[str, str]]:
     """Mask what other entries quote. A file that is no entry and carries something goes whole."""
     for path, entry, new in list(_quoting(memory, kept, wanted)):
-        notes.add(Trace(_relative(memory, path), "masked"), {entry.id: _digest(new.body)})
+        notes.add(Trace(_relative(memory, path), "masked"), {entry.id: fixed(new)})
         _put(memory, _Kept(path, entry), new)
-        yield entry.id, _digest(new.body)
+        yield entry.id, fixed(new)
     for path, _ in memory.store.walk():
         try:
             memory.store.load(path)
@@ -317,7 +316,3 @@ def _text(entry: Entry) -> str:
 
 def _relative(memory: Memory, path: Path) -> str:
     return os.path.relpath(path, memory.root.path)
-
-
-def _digest(body: str) -> str:
-    return "sha256:" + hashlib.sha256(body.encode()).hexdigest()

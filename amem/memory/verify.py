@@ -12,26 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs import reader, writer
-from amem.logs.schema import Anchor, MemoryRead, MemoryWrite, PolicyDecision
-from amem.model.entry import Entry, Tier
+from amem.logs.schema import Anchor, MemoryWrite
+from amem.model.entry import Entry, Status, Tier
 from amem.model.label import Label
+from amem.policy import request
+from amem.record import markdown, quarantine
 from amem.record.markdown import Malformed
 from amem.record.store import Store
+from amem.settings.root import Root
 
 if TYPE_CHECKING:
     from amem.ledger.promotions import Promotion
-
-LOGS = (PolicyDecision.log, MemoryRead.log, MemoryWrite.log, Anchor.log)
 
 
 class Broken(NamedTuple):
     """One thing that is not as it was written."""
 
     what: str
-    """`line`, `log` or `entry`."""
+    """`line`, `log`, `entry` or `held`."""
     where: str
     kind: str
-    """`changed`, `dropped`, `rolled_back` or `torn`."""
+    """`changed`, `dropped`, `added`, `rolled_back` or `torn`."""
 
 
 class Head(NamedTuple):
@@ -53,21 +54,24 @@ class Verified(NamedTuple):
 Promotions = Callable[[str], "Iterable[Promotion]"]
 
 
-def verify(state: Path, store: Store, promotions: Promotions, contained: frozenset[str], *, since: str = "") -> Verified:
-    """Check the logs under `state` and the entries of `store`; `since` leaves entries out that were written before.
+def verify(root: Root, store: Store, promotions: Promotions, contained: frozenset[str], *, since: str = "", anchor: str = "") -> Verified:
+    """Check the logs and the entries of a root; `since` leaves entries out that were written before.
 
-    `promotions` gives those of an entry; `contained` are entries that the owner took out of the record. Raises OSError, UnavailableError.
+    `promotions` gives those of an entry; `contained` are entries that the owner took out of the record; `anchor` is the head of an
+    anchor that somebody kept elsewhere, so that a root that was put back whole shows. Raises OSError, UnavailableError.
     """
-    heads = {name: _head(state / name) for name in LOGS}
-    broken = [found for name in LOGS for found in _log(state / name)]
-    broken += _anchors(state)
-    count, wrong = _entries(state, store, promotions, contained, since)
+    heads = {path.name: _head(path) for path in sorted(root.state.glob("*.jsonl"))}
+    broken = [found for name in heads for found in _log(root.state / name)]
+    broken += _anchors(root.state)
+    if anchor and anchor not in (writer.digest(line) for line in _lines(root.state / Anchor.log)):
+        broken.append(Broken("log", Anchor.log, "rolled_back"))
+    count, wrong = _entries(root, store, promotions, contained, since)
     return Verified(count, sum(head.lines for head in heads.values()), (*broken, *wrong), heads)
 
 
-def total(heads: Mapping[str, Head]) -> str:
-    """One digest over how far every log goes."""
-    return writer.digest("\n".join(f"{name} {head.lines} {head.digest}" for name, head in sorted(heads.items())).encode())
+def last_anchor(root: Root) -> str | None:
+    """The head of the last anchor, to be kept elsewhere; None where there is none."""
+    return next((writer.digest(line) for line in reversed(list(_lines(root.state / Anchor.log)))), None)
 
 
 def _log(path: Path) -> Iterator[Broken]:
@@ -87,7 +91,7 @@ def _anchors(state: Path) -> Iterator[Broken]:
     wanted: dict[str, dict[int, str]] = {}
     for event in reader.events(state / Anchor.log):
         for name, head in event.get("heads", {}).items():
-            if name in LOGS and head["lines"]:
+            if head["lines"]:
                 wanted.setdefault(name, {})[head["lines"]] = head["digest"]
     for name, marks in wanted.items():
         last, differ, erased = 0, list[int](), list[tuple[int, int]]()
@@ -103,18 +107,13 @@ def _anchors(state: Path) -> Iterator[Broken]:
             yield Broken("log", name, "rolled_back")
 
 
-def _entries(state: Path, store: Store, promotions: Promotions, contained: frozenset[str], since: str) -> tuple[int, list[Broken]]:
-    """Compare every entry that the log says was written with its file."""
-    written: dict[str, dict[str, Any]] = {}
-    for event in reader.events(state / MemoryWrite.log):
-        if event.get("event") == MemoryWrite.event and event.get("entry") and str(event.get("at", "")) >= since:
-            written[event["entry"]] = event
-        for id, digest in event.get("digests", {}).items():  # an act that changed bodies
-            if id in written:
-                written[id] = {**written[id], "digest": digest}
+def _entries(root: Root, store: Store, promotions: Promotions, contained: frozenset[str], since: str) -> tuple[int, list[Broken]]:
+    """Compare every entry that the log says was written with its file, every file with the log, and what is held with both."""
+    logged = _logged(root.state)
     files = {path.stem: path for path, _ in store.walk()}
     broken = []
-    for id, event in written.items():
+    wanted = {id: event for id, event in logged.written.items() if str(event.get("at", "")) >= since}
+    for id, event in wanted.items():
         if id not in files:
             if id not in contained:
                 broken.append(Broken("entry", id, "dropped"))
@@ -124,13 +123,69 @@ def _entries(state: Path, store: Store, promotions: Promotions, contained: froze
         except Malformed:
             broken.append(Broken("entry", id, "changed"))
             continue
-        if not _as_written(entry, event) or not _as_promoted(entry, promotions):
+        if entry.id != id or not _as_written(entry, event) or not _as_promoted(entry, promotions) or not logged.allows(entry):
             broken.append(Broken("entry", id, "changed"))
-    return len(written), broken
+        elif logged.passed(entry) or any(one.state == "landed" and one.version >= entry.version for one in promotions(id)):
+            broken.append(Broken("entry", id, "rolled_back"))
+    if not since:
+        broken += [Broken("entry", id, "added") for id in files if id not in logged.written]
+    for held in quarantine.listed(root):
+        if held.id not in logged.held:
+            broken.append(Broken("held", held.id, "added"))
+        elif not _as_written(held.entry, logged.held[held.id]):
+            broken.append(Broken("held", held.id, "changed"))
+    return len(wanted), broken
+
+
+class _Logged(NamedTuple):
+    """What the log of writes says was done to entries."""
+
+    written: dict[str, dict[str, Any]]
+    held: dict[str, dict[str, Any]]
+    replaced: set[str]
+    acts: dict[str, str]
+    """By entry: the last act that took it out of service."""
+
+    def allows(self, entry: Entry) -> bool:
+        """Say whether something was done that makes the entry's status what it is."""
+        match entry.status:
+            case Status.SUPERSEDED:
+                return entry.id in self.replaced
+            case Status.DEMOTED:
+                return entry.id in self.acts
+            case Status.ERASED:
+                return self.acts.get(entry.id) == request.ERASE
+            case _:
+                return True
+
+    def passed(self, entry: Entry) -> bool:
+        """Say whether the entry is in service though it was taken out."""
+        return entry.status in (Status.ACTIVE, Status.SUPERSEDED) and entry.id in self.acts
+
+
+def _logged(state: Path) -> _Logged:
+    found = _Logged({}, {}, set(), {})
+    for event in reader.events(state / MemoryWrite.log):
+        if event.get("event") == MemoryWrite.event:
+            if entry := event.get("entry"):
+                found.written[entry] = event
+                found.replaced.update(event.get("supersedes", ()))
+                found.held.pop(event.get("held", ""), None)
+            else:
+                found.held[event.get("held", "")] = event
+        for id, digest in event.get("digests", {}).items():
+            if id in found.written:
+                found.written[id] = {**found.written[id], "fixed": digest}
+        if event.get("act") in (request.DEMOTE, request.ERASE):
+            found.acts.update(dict.fromkeys(event["entries"], event["act"]))
+    return found
 
 
 def _as_written(entry: Entry, event: Mapping[str, Any]) -> bool:
-    same = "sha256:" + hashlib.sha256(entry.body.encode()).hexdigest() == event.get("digest") and entry.type == event.get("type")
+    if (digest := event.get("fixed")) is not None:
+        same = markdown.fixed(entry) == digest
+    else:  # of a line from before that was kept
+        same = "sha256:" + hashlib.sha256(entry.body.encode()).hexdigest() == event.get("digest") and entry.type == event.get("type")
     return same and not Label(event["classification"]).exceeds(entry.classification)
 
 

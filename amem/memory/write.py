@@ -27,7 +27,7 @@ from amem.policy import request
 from amem.policy.decision import Decision
 from amem.policy.scan import Finding, scan
 from amem.record import quarantine
-from amem.record.markdown import Malformed
+from amem.record.markdown import Malformed, fixed
 from amem.record.rows import Row
 from amem.settings import database
 
@@ -210,6 +210,7 @@ def logged(memory: Memory, session: Session, written: Entry, *, entry: str | Non
         classification=written.classification,
         supersedes=written.supersedes,
         digest="sha256:" + hashlib.sha256(written.body.encode()).hexdigest(),
+        fixed=fixed(written),
         label=session.label,
         task=session.task,
     )

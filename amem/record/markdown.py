@@ -6,9 +6,11 @@ microseconds; whatever a person's editor made of a file goes through `amem.recor
 keys, and both end in the same checks. What cannot be read whole is `Malformed`: reported and kept, never half-read.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar, cast
@@ -66,6 +68,12 @@ def format(entry: Entry) -> bytes:
         return "\n".join(lines).encode() + entry.body.encode()
     except UnicodeEncodeError as error:
         raise Malformed(f"not Unicode text: {error.reason}") from error
+
+
+def fixed(entry: Entry) -> str:
+    """`sha256:…` of all of an entry that only an erasure may change: not its version, tier, status, successor and label."""
+    same = replace(entry, version=1, tier=Tier.RAW, status=Status.ACTIVE, superseded_by=None, classification=Label.PUBLIC)
+    return "sha256:" + hashlib.sha256(format(same)).hexdigest()
 
 
 def parse(data: bytes) -> Entry:
