@@ -196,7 +196,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             facts = facts or host.facts(sandbox)
             before = care.marks(ready.plan.place, facts.tree)
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
-            store = _snapshot(sitting.asked, settings, ready, outcome)
+            store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
             if ports is not None:
@@ -248,14 +248,14 @@ def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note:
     return opened
 
 
-def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcome) -> "Store | None":
+def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcome, note: Callable[[str], None]) -> "Store | None":
     """Keep the tree as it is before the session; None where that was not asked for. Raises UnavailableError."""
     if not asked.snapshot:
         return None
     from amem.launch.snapshot import Store
 
     store = Store(settings.root, ready.spec.workdir)
-    left_out = store.take(ready.id, "before")
+    left_out = store.take(ready.id, "before", lambda: note("keeping the tree as it is, for undo; only the first time is every file read"))
     if left_out:
         named = ", ".join(left_out[:8]) + (f" and {len(left_out) - 8} more" if len(left_out) > 8 else "")
         outcome.notes.append(f"not in the snapshot, too large or not readable: {named}")

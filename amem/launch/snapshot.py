@@ -13,7 +13,7 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
@@ -28,6 +28,8 @@ KEPT = 30
 """Sessions of one tree whose snapshots stay."""
 _RACY_NS = 1_000_000_000
 """A file changed this recently could change again without a new change time: it is read again next time."""
+_SLOW_NS = 2_000_000_000
+"""A wait past this is explained."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -82,8 +84,11 @@ class Store:
         name = hashlib.sha256(os.fsencode(workdir)).hexdigest()[:16]
         self._path = root.state / "snapshots" / f"{name}.git"
 
-    def take(self, session: str, when: str) -> tuple[str, ...]:
-        """Keep the tree as it is now, `before` or `after` a session. Returns what could not be kept, by name."""
+    def take(self, session: str, when: str, slow: Callable[[], None] | None = None) -> tuple[str, ...]:
+        """Keep the tree as it is now, `before` or `after` a session. Returns what could not be kept, by name.
+
+        The first time every file is read, later only what changed. `slow` is called once where that takes long enough to be wondered at.
+        """
         with self._locked():
             notes = self._notes()
             new: dict[str, list[str]] = {}
@@ -94,6 +99,9 @@ class Store:
                 lines: list[bytes] = []
                 base = self._base(notes)
                 for path, about, folder in _files(self.workdir, left_out):
+                    if slow is not None and time.time_ns() - now_ns > _SLOW_NS:
+                        slow()
+                        slow = None
                     mark = _mark(about)
                     known = last = notes.files.get(path)
                     if known is None or known[0] != mark:
@@ -222,7 +230,7 @@ class Store:
         environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, "GIT_DIR": str(self._path)}
         pipe = subprocess.PIPE
         try:
-            return subprocess.Popen(["git", *words], stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._path, env=environment)
+            return subprocess.Popen(["git", *words], bufsize=1 << 20, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._path, env=environment)
         except FileNotFoundError as error:
             raise UnavailableError("a snapshot needs git, which is not on PATH", hint="amem launch --no-snapshot") from error
 
@@ -298,11 +306,23 @@ def _content(folder: int, name: str, about: os.stat_result) -> bytes | None:
         if about.st_size > MOST_BYTES:
             return None
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-            return data if stat.S_ISREG(os.fstat(fd).st_mode) and len(data) <= MOST_BYTES else None
+        try:
+            return _whole(fd, about.st_size) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        finally:
+            os.close(fd)
     except OSError:
         return None
+
+
+def _whole(fd: int, expected: int) -> bytes | None:
+    """All of a file; None when it has grown past what is kept. A buffer for the largest there may be would cost more than the reading."""
+    data = os.read(fd, expected + 1)
+    if len(data) == expected:
+        return data
+    whole = bytearray(data)
+    while len(whole) <= MOST_BYTES and (data := os.read(fd, 1 << 20)):
+        whole += data
+    return bytes(whole) if len(whole) <= MOST_BYTES else None
 
 
 def _now(tree: int, path: str) -> File | None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amem.errors import NotFoundError
+from amem.launch import snapshot
 from amem.launch.snapshot import MOST_BYTES, Store, undo
 from amem.settings.root import Root
 
@@ -222,3 +223,34 @@ def test_old_sessions_go_and_the_last_ones_stay(tree: Path, monkeypatch: pytest.
         kept = session(tree, f"echo {number} > file", f"ses-{number}")
     assert [kept.has(f"ses-{number}", when) for number in range(4) for when in ("before", "after")] == [False] * 4 + [True] * 4
     assert [change.path for change in kept.changes("ses-2")] == ["file"]
+
+
+@pytest.mark.parametrize(("there", "expected"), [(b"", 0), (b"as long", 7), (b"grown since it was looked at" * 99, 7), (b"shrunk", 700)])
+def test_a_file_that_changes_its_size_while_it_is_read_is_read_whole(tmp_path: Path, there: bytes, expected: int) -> None:
+    (tmp_path / "file").write_bytes(there)
+    fd = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        assert snapshot._whole(fd, expected) == there
+    finally:
+        os.close(fd)
+
+
+def test_a_file_that_grows_past_what_is_kept_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 1 << 20)
+    (tmp_path / "file").write_bytes(bytes(3 << 20))
+    fd = os.open(tmp_path / "file", os.O_RDONLY)
+    try:
+        assert snapshot._whole(fd, 7) is None
+    finally:
+        os.close(fd)
+
+
+def test_a_long_wait_is_explained_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        (tree / f"file{number}").write_text("x")
+    told: list[str] = []
+    store(tree).take("ses-1", "before", lambda: told.append("slow"))
+    assert told == []
+    monkeypatch.setattr(snapshot, "_SLOW_NS", -1)
+    store(tree).take("ses-2", "before", lambda: told.append("slow"))
+    assert told == ["slow"]

@@ -32,7 +32,8 @@ class Terminal:
                     os.setgroups([])
                     os.setgid(ids["group"])
                     os.setuid(ids["user"])
-                os.execvpe(SHELLS[shell][0], SHELLS[shell], {**here.env(), "PS1": PROMPT, "ENV": ""})
+                shown = PROMPT.replace("%", "%%") if shell == "zsh" else PROMPT
+                os.execvpe(SHELLS[shell][0], SHELLS[shell], {**here.env(), "PS1": shown, "ENV": ""})
             finally:
                 os._exit(127)
         self.until(PROMPT)
@@ -43,7 +44,7 @@ class Terminal:
     def until(self, mark: str) -> str:
         """Read until a mark shows; what came before it."""
         while mark not in self.seen:
-            assert select.select([self.fd], [], [], 6)[0], f"no {mark!r} in {self.seen!r}"
+            assert select.select([self.fd], [], [], 30)[0], f"no {mark!r} in {self.seen!r}"
             try:
                 data = os.read(self.fd, 4096)
             except OSError:
