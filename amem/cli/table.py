@@ -25,6 +25,7 @@ COMMANDS = {
     "cost": Command("amem.commands.cost", "command", "dollars by session, day and completed task", "Sessions"),
     "work": Command("amem.commands.work", "command", "run a harness on the next task of the board", "Work"),
     "task": Command("amem.commands.task", "group", "the ledger: create, admit, claim, complete, why, timeline …", "Work"),
+    "notice": Command("amem.commands.notice", "group", "be told when a task needs a person", "Work"),
     "t0": Command("amem.commands.memory", "t0", "the opening page of a session", "Memory"),
     "search": Command("amem.commands.memory", "search", "search the record", "Memory"),
     "get": Command("amem.commands.memory", "get", "read an entry", "Memory"),

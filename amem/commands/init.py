@@ -43,6 +43,10 @@ complete_requires = "handoff"          # or "check"
 # session_tokens = 2_000_000
 # day_tokens = 10_000_000
 
+# [notice]                             # be told when a task needs a person
+# command = ["notify-send", "amem", "a task needs you"]      # gets their ids as JSON on stdin
+# webhook = "https://hooks.example.org/…"                    # or: gets the same by POST
+
 [limits]
 processes = 512
 memory = "8G"

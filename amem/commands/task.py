@@ -380,16 +380,33 @@ def timeline(context: Context, id: str, whole: bool) -> int:
         tasks = ledger.tree(_readable(context, id)) if whole else (ledger.show(id),)
         found = [(task.id, one) for task in tasks for one in views.attempts(ledger.events(task.id))]
     found.sort(key=lambda pair: pair[1].claimed_ms)
-    rows = [{**({"task": task} if whole else {}), **views.shown_attempt(one), **_metered(context, one.session)} for task, one in found]
+    domain = tasks[0].domain
+    rows = [
+        {**({"task": task} if whole else {}), **views.shown_attempt(one), **_metered(context, domain, one.session)} for task, one in found
+    ]
     if context.flags.json:
         print_json({"attempts": rows})
         return exits.DONE
     if not rows:
         print("nobody has claimed it yet")
         return exits.DONE
-    columns = ["task", "claimed_at", "ended_at", "outcome", "calls", "tokens", "holder"][0 if whole else 1 :]
-    print(table([name.replace("_", " ") for name in columns], [[row.get(name, "") for name in columns] for row in rows]))
+    for row in rows:
+        _print_attempt(row)
     return exits.DONE
+
+
+def _print_attempt(row: dict[str, Any]) -> None:
+    ended = row.get("ended_at", "now")
+    task = f"{row['task']}  " if "task" in row else ""
+    print(one_line(f"{task}{row['claimed_at'][:19]} to {ended[:19]}  {row['outcome']}  {row['holder']}  {row.get('session', '')}"))
+    if "calls" in row:
+        money = f" · ${row['usd']:.4f}{'+' if row.get('floor') else ''}" if "usd" in row else ""
+        print(f"  {row['calls']} calls · {row['tokens']} tokens{money} · {row['errors']} errors")
+    if row.get("tools"):
+        print("  " + one_line("tools: " + ", ".join(f"{name} {count}" for name, count in row["tools"].items())))
+    for name in ("check", "grade", "why", "handoff"):
+        if row.get(name):
+            print("  " + one_line(f"{name}: {row[name]}"))
 
 
 @group.command(epilog="Example: amem task unblock task-me-0123abcd --why 'the key is there'")
@@ -413,8 +430,9 @@ def _reading(context: Context) -> "Iterator[Reading]":
 @contextmanager
 def _opened(context: Context) -> "Iterator[Ledger]":
     from amem.ledger.opening import open_ledger
+    from amem.memory.notice import observer
 
-    with open_ledger(context.root, context.grants) as ledger:
+    with open_ledger(context.root, context.grants, observer(context.root, context.grants)) as ledger:
         yield ledger
 
 
@@ -484,15 +502,28 @@ def _agents(context: Context, domain: str) -> tuple[str, ...]:
     return tuple({word for one in grant.principals.values() for word in one.capabilities}) if grant else ()
 
 
-def _metered(context: Context, session: str | None) -> dict[str, Any]:
-    """What the meter knows of a session; nothing where it knows nothing."""
-    from amem.egress.meter import report
+def _metered(context: Context, domain: str, session: str | None) -> dict[str, Any]:
+    """What the meter knows of a session and the tools that its answers asked for; nothing of one it does not know."""
+    from collections import Counter
 
-    rows = report(context.root, by=("session",), session=session) if session else []
-    if not rows:
+    from amem.egress import contexts
+    from amem.egress.meter import report
+    from amem.model.ids import is_id
+    from amem.reports import cost
+    from amem.settings import prices
+
+    rows = report(context.root, by=("session", "model"), session=session) if session else []
+    if session is None or not rows:
         return {}
+    spent = cost.costs(rows, "session", prices.load(context.root.prices))[session]
     tokens = sum(row[name] for row in rows for name in ("input", "output", "cache_read", "cache_write"))
-    return {"calls": sum(row["calls"] for row in rows), "tokens": tokens}
+    calls = contexts.read(context.root.record / domain / ".contexts" / session) if is_id("session", session) else []
+    money = {"usd": float(spent.usd), **({"floor": True} if spent.floor else {})} if spent.usd or spent.floor else {}
+    return {
+        "calls": sum(row["calls"] for row in rows), "tokens": tokens, **money,
+        "tools": dict(Counter(tool for call in calls for tool in call.get("tools", ())).most_common()),
+        "errors": sum(count for row in rows for count in row.get("status", {}).values()) + sum(row.get("partial", 0) for row in rows),
+    }  # fmt: skip
 
 
 def _state(task: "Task") -> str:

@@ -195,8 +195,9 @@ class Memory:
         with self.lock:
             if self._ledger is None:
                 from amem.ledger.opening import open_ledger
+                from amem.memory.notice import observer
 
-                self._ledger = open_ledger(self.root, self.grants)
+                self._ledger = open_ledger(self.root, self.grants, observer(self.root, self.grants))
             return self._ledger
 
     def close(self) -> None:

@@ -82,6 +82,13 @@ class LimitSettings(NamedTuple):
     """0 is no limit."""
 
 
+class Notice(NamedTuple):
+    """`[notice]`: how the owner is told of a task that needs a person; one of the two."""
+
+    command: tuple[str, ...] = ()
+    webhook: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grants:
     """The whole of `grants.toml`."""
@@ -100,6 +107,8 @@ class Grants:
     ledger_space: str | None = None
     """Roots that name the same space share the tasks on a server; without one a root's tasks are its own."""
     limits: LimitSettings = field(default_factory=LimitSettings)
+    notice: Notice | None = field(default=None, repr=False)
+    """None is to be told nothing. A webhook's address may be its secret."""
 
     def grant(self, domain: str, principal: str) -> PrincipalGrant | None:
         """The grant of a principal in a domain: everything for the owner, else the longest matching pattern, else None."""
@@ -138,11 +147,12 @@ def load(path: Path) -> Grants:
     ledger.finish()
     limits = _limits(top.table("limits"))
     top.take("taps", dict)
-    top.take("notice", dict)
+    notice = _notice(top.table("notice"))
     top.finish()
     return Grants(
         owner=owner, default_domain=default_domain, people=people, domains=domains, destinations=destinations,
         gates=gates, spend=spend, spend_zone=zone, ledger_url=ledger_url, ledger_space=ledger_space, limits=limits,
+        notice=notice,
     )  # fmt: skip
 
 
@@ -226,6 +236,16 @@ def _concurrency(table: Table) -> dict[str, int]:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise table.error(f"concurrency.{name}", f"expected a whole number from 1, found {value!r}")
     return values
+
+
+def _notice(table: Table) -> Notice | None:
+    command, webhook = table.strings("command"), table.take("webhook", str)
+    table.finish()
+    if command and webhook:
+        raise table.error("webhook", "a command is named as well: choose one")
+    if webhook is not None and not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s#]*)?", webhook):
+        raise table.error("webhook", "expected http(s)://host/path without user or fragment")
+    return Notice(command, webhook) if command or webhook else None
 
 
 def _gates(table: Table) -> Gates:

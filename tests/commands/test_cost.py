@@ -42,10 +42,11 @@ def amem(root: Root, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def call(number: int, session: str, model: str, billing: Billing = Billing.METERED, **used: Any) -> CallRow:
-    row: dict[str, Any] = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0, "at": "2026-11-30T10:00:00.000Z"} | used
+    row: dict[str, Any] = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0, "at": "2026-11-30T10:00:00.000Z", "status": 200}
+    row |= used
     return CallRow(
         id=f"call-{number:012}", session=session, domain="dom-me", principal="agent:claude", destination="anthropic", model=model,
-        dialect="anthropic", status=200, billing=billing, **row,
+        dialect="anthropic", billing=billing, **row,
     )  # fmt: skip
 
 
@@ -109,3 +110,28 @@ def test_without_prices_nothing_is_guessed(root: Root, amem: Run) -> None:
 def test_a_wrong_price_table_is_named(root: Root, amem: Run) -> None:
     root.prices.write_text('[models."m"]\ninput = "cheap"\noutput = 1\n')
     assert "models.m.input: expected a number, found 'cheap'" in amem(code=2)
+
+
+def test_the_timeline_of_a_task_has_money_tools_and_errors(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    root.prices.write_text(PRICES)
+    meter.keep(
+        root,
+        [
+            call(1, ONE, "m", input=1_000_000, output=1000),
+            call(2, ONE, "m", status=529),
+            call(3, ONE, "odd", input=7, partial=True),
+        ],
+    )
+    (task,) = completed(root, ONE, "Count")
+    kept = root.record / "dom-me" / ".contexts" / ONE
+    kept.mkdir(parents=True)
+    (kept / "calls.jsonl").write_text('{"tools":["Bash","Read","Bash"]}\n{"tools":["Bash"]}\n{"torn')
+    capsys.readouterr()
+    assert run(["--root", str(root.path), "--json", "task", "timeline", task]) == 0
+    (attempt,) = json.loads(capsys.readouterr().out)["attempts"]
+    assert {name: attempt.get(name) for name in ("calls", "tokens", "usd", "floor", "tools", "errors")} == {
+        "calls": 3, "tokens": 1_001_007, "usd": 2.01, "floor": True, "tools": {"Bash": 3, "Read": 1}, "errors": 2,
+    }  # fmt: skip
+    assert run(["--root", str(root.path), "task", "timeline", task]) == 0
+    out = capsys.readouterr().out
+    assert "3 calls · 1001007 tokens · $2.0100+ · 2 errors" in out and "tools: Bash 3, Read 1" in out
