@@ -49,7 +49,7 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         "disableAllHooks": False,
         "hooks": hook_table(facts, "claude", HOOKS),
         "env": {**session_env(facts), **environment(facts)},
-        "permissions": {"allow": ["mcp__memory"]},
+        "permissions": {"allow": ["mcp__memory"], "additionalDirectories": ["/memory"]},
         "showThinkingSummaries": True,
         "skipDangerousModePermissionPrompt": True,
     }

@@ -10,7 +10,8 @@ from amem.model.call import Dialect
 HOOKS = (
     Hook(event="preToolUse", kind=HookKind.PRE_TOOL, timeout_s=15),
     Hook(event="preCompact", kind=HookKind.PRE_COMPACT, timeout_s=30),
-    Hook(event="sessionEnd", kind=HookKind.SESSION_END, timeout_s=30),
+    # No hook at its end: `sessionEnd` runs before the last events of the transcript are written (1.0.102, 2026-11), so that the note
+    # would lack the last turn. The launcher reads the transcript itself once the program has ended.
 )
 ANTHROPIC = frozenset({"anthropic"})
 """Destinations spoken to as `anthropic`, whose base URL has no `/v1`; all others by chat completions."""

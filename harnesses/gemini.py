@@ -39,6 +39,8 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         "general": general,
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
+        # The file tools refuse a path outside the workspace, and the model would take a shell instead.
+        "context": {"includeDirectories": ["/memory"]},
         "mcpServers": {"memory": server},
         "hooks": hook_table(facts, "gemini", HOOKS, per_second=1000),
     }

@@ -45,6 +45,8 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         "tools": {"toolSearch": {"enabled": False}},
         # An outer loop of seven stays, and ends a run on 429 or 503 in about eighty seconds.
         "model": {"generationConfig": {"maxRetries": 0}},
+        # The file tools refuse a path outside the workspace, and the model would take a shell instead.
+        "context": {"includeDirectories": ["/memory"]},
         "mcpServers": {"memory": server},
         "disableAllHooks": False,
         "hooks": hook_table(facts, "qwen", HOOKS),

@@ -38,9 +38,15 @@ def leave(kind: str, harness: str, read_event: Callable[[], bytes]) -> None:
         _complain(home, f"{kind} {harness}: {error.__class__.__name__}: {error}")
 
 
-def unhooked(harness: str, path: str, lines: Iterable[bytes], session: str) -> str:
-    """The note that the launcher writes for a session that ended with none (Qwen headless, a SIGTERM). Pure; `path` is below the home."""
-    return note(UNHOOKED, harness, {}, tail.of(path, turns.read(harness, lines)), session)
+def unhooked(harness: str, path: str, lines: Iterable[bytes], session: str) -> str | None:
+    """The note that the launcher writes for a session that ended with none (Qwen headless, a SIGTERM); None where its model never spoke.
+
+    Pure; `path` is below the home.
+    """
+    found = turns.read(harness, lines)
+    if not any(turn.role == turns.ASSISTANT for turn in found):
+        return None
+    return note(UNHOOKED, harness, {}, tail.of(path, found), session)
 
 
 def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | None, session: str) -> str:

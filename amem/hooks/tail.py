@@ -1,7 +1,7 @@
 """Find a session's transcript and read its last turns, within bounds."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from amem.hooks import turns
@@ -30,8 +30,6 @@ class Tail(NamedTuple):
 def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
     """The path of the transcript that an event speaks of, or None where it names none beneath the home."""
     named = event.get("transcript_path") or event.get("transcriptPath")
-    if not isinstance(named, str) and harness in _ELSEWHERE:
-        named = _ELSEWHERE[harness](event)
     if not isinstance(named, str):
         return None
     if named.startswith("~/"):
@@ -76,14 +74,3 @@ def _topic(found: list[Turn]) -> str:
 def _short(text: str) -> str:
     half = MAX_TURN_CHARACTERS // 2
     return text if len(text) <= MAX_TURN_CHARACTERS else f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
-
-
-def _copilot(event: Mapping[str, Any]) -> str | None:
-    session = event.get("sessionId")
-    if not isinstance(session, str) or "/" in session or session in ("", ".", ".."):
-        return None
-    return f"~/.copilot/session-state/{session}/events.jsonl"
-
-
-_ELSEWHERE: dict[str, Callable[[Mapping[str, Any]], str | None]] = {"copilot": _copilot}
-"""Harnesses whose events may name no transcript: Copilot's `sessionEnd` gives the session's id alone (1.0.102, 2026-11)."""

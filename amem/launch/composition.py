@@ -6,7 +6,7 @@ database connection belong to the thread that made them. What takes time to impo
 
 from typing import TYPE_CHECKING
 
-from amem.launch.outbox import Filed, file_notes, waiting
+from amem.launch.outbox import Filed, file_note, file_notes, waiting
 from amem.launch.served import Accept, Doors, Serve
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Composition:
         from amem.launch.inforce import InForce
         from amem.memory.session import open_memory
         from amem.server.app import McpApp, add_routes, new_worker
+        from amem.server.projection import Projection
 
         found, root = self._ready.plan, self._settings.root
         memory = open_memory(root, self._settings.grants)
@@ -97,7 +98,11 @@ class Composition:
         worker = new_worker()
 
         def mount(app: web.Application) -> None:
-            add_routes(app, McpApp(memory, session, board=self._ready.board, worker=worker, grading=self._grading))
+            # A session that judges sees nothing of the memory, by path neither.
+            projection = None if self._grading else Projection(self._ready.projection)
+            add_routes(
+                app, McpApp(memory, session, board=self._ready.board, worker=worker, grading=self._grading, projection=projection)
+            )  # fmt: skip
 
         async def serve(doors: Doors, end: asyncio.Event) -> None:
             async with AsyncExitStack() as stack:
@@ -125,7 +130,11 @@ class Composition:
         """
         if self.session is not None and self.session.holding is not None and not self._client:
             self._give_back(self.session)
-        if self._grading or not waiting(self._ready.home):
+        if self._grading:
+            return Filed()
+        noted = waiting(self._ready.home)
+        unnoted = None if noted or self._client or (self.session is not None and self.session.handoffs) else self._transcript()
+        if not noted and unnoted is None:
             return Filed()
         from amem.memory.session import open_memory
 
@@ -133,9 +142,17 @@ class Composition:
         try:
             if self.session is None:
                 self.session = self._open(memory)
+            if unnoted is not None:
+                return file_note(memory, self.session, unnoted, left_by="launcher")
             return file_notes(memory, self.session, self._ready.home)
         finally:
             memory.close()
+
+    def _transcript(self) -> str | None:
+        """The launcher's own note: not every harness has a hook at its end, and a killed one runs none."""
+        from amem.launch.leftover import transcript
+
+        return transcript(self._ready.plan.harness, self._ready.home, self._ready.id)
 
     def _give_back(self, session: "Session") -> None:
         """A session that claimed a task by itself and ended with it: nobody has to wait for the lease."""

@@ -1,4 +1,4 @@
-"""What a harness that did not finish leaves to read: what it printed, else the end of its transcript.
+"""What a harness that did not finish, or left no note, leaves to read: what it printed, or the end of its transcript.
 
 Everything here comes out of a sandbox and is read as hostile input: through the one safe reader, bounded, and never raised for.
 """
@@ -42,7 +42,7 @@ def handoff(harness: Harness, home: str, session: str, *, how: str, answer: str,
     parts = [f"The harness {harness.name} ended before the task was completed: {how}.", "Left by the launcher, not by the agent."]
     if answer.strip():
         parts.append("What it said last:\n\n" + outbox.fenced(_end(answer.strip(), MAX_OUTPUT)))
-    elif not noted and (told := _transcript(harness, home, session)) is not None:
+    elif not noted and (told := transcript(harness, home, session)) is not None:
         parts.append(told)
     if errors:
         parts.append("The end of its error output:\n\n" + outbox.fenced(errors))
@@ -51,14 +51,15 @@ def handoff(harness: Harness, home: str, session: str, *, how: str, answer: str,
     return "\n\n".join(parts)
 
 
-def _transcript(harness: Harness, home: str, session: str) -> str | None:
-    """The end of its transcript as a note; None where it left none that can be read."""
+def transcript(harness: Harness, home: str, session: str) -> str | None:
+    """The end of its transcript as a note; None where it left none that can be read, or in which its model never spoke."""
     if harness.transcript_shape is None:
         return None
     for path in matching(home, harness.transcripts):
         data = read_file(home, path, MAX_TRANSCRIPT_BYTES)
-        if not isinstance(data, Refused) and data.strip():
-            return outbox.unhooked(harness.transcript_shape, path, data.splitlines(), session)
+        told = None if isinstance(data, Refused) else outbox.unhooked(harness.transcript_shape, path, data.splitlines(), session)
+        if told is not None:
+            return told
     return None
 
 

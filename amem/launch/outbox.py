@@ -1,7 +1,8 @@
 """File what the hooks left: outbox notes in the private home, read as hostile input, become handoffs.
 
 A note from before a compaction is always filed: what it says is no longer in the harness's context. A note from session
-end is the handoff of last resort, and filed only when the session left none of its own.
+end is the handoff of last resort, and filed only when the session left none of its own. Where there is no note at all, the
+launcher's own (`leftover.transcript`) takes its place.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,31 +34,33 @@ def waiting(home: str) -> bool:
 
 def file_notes(memory: "Memory", session: "Session", home: str) -> Filed:
     """File the notes below `home` as handoffs that a hook left. Never raises for what a note holds."""
+    filed = Filed()
+    for name in _in_order(names(home, FOLDER)):
+        if name.startswith(LAST_RESORT) and (session.handoffs or filed.handoffs):
+            continue
+        found = read_file(home, f"{FOLDER}/{name}", MAX_BYTES)
+        body = "" if isinstance(found, Unread) else found.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+        if not body:
+            why = found.why if isinstance(found, Unread) else "it is empty"
+            filed = filed._replace(problems=(*filed.problems, f"outbox note {name}: {why}"))
+            continue
+        one = file_note(memory, session, body, left_by="hook", named=f"outbox note {name}")
+        filed = Filed(*(before + more for before, more in zip(filed, one, strict=True)))
+    return filed
+
+
+def file_note(memory: "Memory", session: "Session", body: str, *, left_by: str, named: str = "the launcher's note") -> Filed:
+    """File one note as a handoff."""
     from amem.memory.handoff import handoff
     from amem.memory.outcomes import Held, Refused, Written
 
-    handoffs: list[str] = []
-    held: list[str] = []
-    problems: list[str] = []
-    for name in _in_order(names(home, FOLDER)):
-        if name.startswith(LAST_RESORT) and (session.handoffs or handoffs):
-            continue
-        found = read_file(home, f"{FOLDER}/{name}", MAX_BYTES)
-        if isinstance(found, Unread):
-            problems.append(f"outbox note {name}: {found.why}")
-            continue
-        body = found.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
-        if not body:
-            problems.append(f"outbox note {name}: it is empty")
-            continue
-        match handoff(memory, session, body, left_by="hook"):
-            case Written(entry):
-                handoffs.append(entry.id)
-            case Held(id=held_id):
-                held.append(held_id)
-            case Refused(reason=reason):
-                problems.append(f"outbox note {name}: {reason}")
-    return Filed(tuple(handoffs), tuple(held), tuple(problems))
+    match handoff(memory, session, body, left_by=left_by):
+        case Written(entry):
+            return Filed(handoffs=(entry.id,))
+        case Held(id=held):
+            return Filed(held=(held,))
+        case Refused(reason=reason):
+            return Filed(problems=(f"{named}: {reason}",))
 
 
 def _in_order(found: list[str]) -> list[str]:

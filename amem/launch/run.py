@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amem.egress import meter
@@ -64,6 +65,8 @@ class Prepared:
     launch: base.Launch
     spec: spec.SandboxSpec
     home: str
+    projection: Path
+    """The host's folder of what is shown at `/memory`."""
     board: bool
     """The harness's own subagents become tasks."""
     login: "Carried | None" = None
@@ -116,8 +119,8 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
     )
     return Prepared(
-        id=session, plan=found, launch=launch, spec=inside, home=home, board=asked.subagents == "board", login=login,
-        instructions=instructions.sentence(obeyed, masked=gated),
+        id=session, plan=found, launch=launch, spec=inside, home=home, projection=settings.root.state / "projections" / session,
+        board=asked.subagents == "board", login=login, instructions=instructions.sentence(obeyed, masked=gated),
     )  # fmt: skip
 
 
@@ -225,6 +228,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if ports is not None:
             ports.end()
+        _remove(str(ready.projection))
         if not kept:
             remove_home(ready)
 
@@ -263,8 +267,9 @@ def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcom
 
 
 def confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
-    """The sandbox, with what appears at `/opt/memory`."""
-    return ready.spec._replace(memory_dir=str(memory_dir(settings.root)))
+    """The sandbox, with what appears at `/opt/memory` and `/memory`."""
+    binds = (*ready.spec.binds, spec.Bind(str(ready.projection), "/memory"))
+    return ready.spec._replace(memory_dir=str(memory_dir(settings.root)), binds=binds)
 
 
 def _make_home(ready: Prepared) -> None:
@@ -273,6 +278,7 @@ def _make_home(ready: Prepared) -> None:
         os.mkdir(ready.home, 0o700)
     except FileExistsError as error:
         raise UnavailableError(f"the session {ready.id} exists already", hint="leave --session-id out") from error
+    ready.projection.mkdir(mode=0o700, parents=True)
 
 
 def _write_home(ready: Prepared) -> None:
@@ -287,9 +293,17 @@ def _write_home(ready: Prepared) -> None:
 
 def remove_home(ready: Prepared) -> None:
     """A session that never started leaves no home: nothing of a harness ever ran in it."""
-    import shutil
+    _remove(str(ready.projection))
+    _remove(ready.home)
 
-    shutil.rmtree(ready.home, ignore_errors=True)
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)  # mostly it is empty, and `shutil` takes its time
+    except OSError:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _row(sitting: Sitting, settings: Settings) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from aiohttp import web
 from amem.errors import UnavailableError
 from amem.memory.session import Memory, Session
 from amem.server import board, grade_tools, guard, replies, tools
+from amem.server.projection import Projection
 from amem.settings.credentials import Secret
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ class McpApp:
 
     `token` is the bearer that every request must carry; None where the listener itself names the session. `left_by` is in whose name
     handoffs are left through it. `board`: a harness's own subagents become tasks. A session that is served through two of these has
-    one `worker` for both, which is then the caller's to shut down. `grading`: it judges, and sees nothing of the memory.
+    one `worker` for both, which is then the caller's to shut down. `grading`: it judges, and sees nothing of the memory. Without a
+    `projection` no file of one may be read.
     """
 
     def __init__(
         self, memory: Memory, session: Session, *, token: Secret | None = None, left_by: str = "agent", board: bool = False,
-        worker: ThreadPoolExecutor | None = None, grading: bool = False,
+        worker: ThreadPoolExecutor | None = None, grading: bool = False, projection: Projection | None = None,
     ) -> None:  # fmt: skip
         self.session = session
         self._memory = memory
@@ -51,6 +53,7 @@ class McpApp:
         self._board = board
         self.table = grade_tools.TOOLS if grading else tools.TOOLS
         self.instructions = grade_tools.INSTRUCTIONS if grading else tools.INSTRUCTIONS
+        self._projection = projection
         self._own_worker = worker is None
         self._worker = worker or new_worker()
         self._stopping = asyncio.Event()
@@ -103,11 +106,13 @@ class McpApp:
         if body is None:
             return web.Response(status=403, text=f"amem: the hook's event is above {guard.EVENT_LIMIT_BYTES} bytes")
         harness = request.query.get("harness") or self.session.harness
-        answer = guard.answer(body, harness)
-        if self._board and answer.status == 204 and (asked := board.spawn(body, harness)) is not None:
-            answer = await asyncio.get_running_loop().run_in_executor(
-                self._worker, board.answer, self._memory, self.session, asked, harness
-            )
+        loop = asyncio.get_running_loop()
+        verdict = guard.verdict(body, harness)
+        if verdict.entries and self._projection is not None:
+            verdict = await loop.run_in_executor(self._worker, self._projection.serve, self._memory, self.session, verdict)
+        answer = guard.answer(verdict, harness)
+        if self._board and verdict.allow and (asked := board.spawn(body, harness)) is not None:
+            answer = await loop.run_in_executor(self._worker, board.answer, self._memory, self.session, asked, harness)
         if answer.status == 204:
             return web.Response(status=204)
         return web.Response(status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type})

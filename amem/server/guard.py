@@ -1,9 +1,9 @@
 """Answer a harness's pre-tool hook: may this tool run?
 
-Guards the projection, the record's read-only files at `/memory` inside a session: what is read there by path is served
-without a label, a filter or a line in the read log. So a read of an entry's file is sent to `get`, and a search to
-`search`. It is no boundary against a program that computes a path (the sandbox decides what is mounted); it keeps an
-honest model on the logged way. Pure: an event in, a verdict out. An event that cannot be read is denied.
+Guards the projection, the record's read-only files at `/memory` inside a session. A read of an entry's file is a `get`: the
+verdict names the entries, and the tool runs once they were served (`projection`). A search there is sent to `search`, a write to
+`write`. It is no boundary against a program that computes a path, and need not be one: the folder holds only what the session was
+served by path already. Pure: an event in, a verdict out. An event that cannot be read is denied.
 """
 
 import json
@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from amem.model.ids import is_id
+from amem.model.ids import FORMS, is_id
 
 PROJECTION = "/memory"
 EVENT_LIMIT_BYTES = 8 << 20
@@ -25,6 +25,8 @@ class Verdict(NamedTuple):
 
     allow: bool
     reason: str = ""
+    entries: tuple[str, ...] = ()
+    """Paths of entries' files that the tool reads: it may run once they were served, and reaches nothing else of the projection."""
 
 
 class Answer(NamedTuple):
@@ -44,6 +46,7 @@ class Tool(NamedTuple):
     patch: str | None = None
     """The key that holds a patch in Codex's own form."""
     searches: bool = False
+    writes: bool = False
 
 
 class Shape(NamedTuple):
@@ -64,10 +67,10 @@ _CLAUDE_TOOLS = {
     "Grep": Tool(("path", "glob"), searches=True),
     "Glob": Tool(("path", "pattern"), searches=True),
     "LS": Tool(("path",), searches=True),
-    "Edit": Tool(("file_path",)),
-    "MultiEdit": Tool(("file_path",)),
-    "Write": Tool(("file_path",)),
-    "NotebookEdit": Tool(("notebook_path",)),
+    "Edit": Tool(("file_path",), writes=True),
+    "MultiEdit": Tool(("file_path",), writes=True),
+    "Write": Tool(("file_path",), writes=True),
+    "NotebookEdit": Tool(("notebook_path",), writes=True),
     "NotebookRead": Tool(("notebook_path",)),
     "Bash": Tool(command="command"),
 }
@@ -75,7 +78,7 @@ _CODEX_TOOLS = {
     "Bash": Tool(command="command"),
     "shell": Tool(command="command"),
     "exec_command": Tool(command="cmd"),
-    "apply_patch": Tool(patch="command"),
+    "apply_patch": Tool(patch="command", writes=True),
     "view_image": Tool(("path",)),
 }
 # Events and denials as seen in the harnesses' own traffic: Claude Code 2.1.332, Codex 0.171, Gemini CLI 0.61, Qwen 0.24,
@@ -97,19 +100,24 @@ _DENIALS: Mapping[str, Callable[[str], Mapping[str, Any]]] = {
 }
 _COMMAND_KEYS = ("command", "cmd", "script")
 
+_ENTRY_FILE = re.compile(rf"{PROJECTION}/(?:[A-Za-z0-9_-]{{1,64}}/){{0,4}}{FORMS['entry']}\.md", re.ASCII)
 _SEARCHERS = frozenset(["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "fdfind", "ls", "tree", "locate", "du"])
 _SEPARATORS = re.compile(r"[;&|()<>`\n$={},:]+")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 
-def answer(body: bytes, harness: str) -> Answer:
-    """The whole of a hook call: the raw event in, the answer in the harness's own shape out."""
+def verdict(body: bytes, harness: str) -> Verdict:
+    """Read the raw event and decide it."""
     try:
         event = json.loads(body)
     except (ValueError, RecursionError):
         event = None
-    verdict = decide(event, harness) if isinstance(event, dict) else Verdict(False, "amem: the hook's event is not a JSON object")
-    return Answer(204) if verdict.allow else denial(verdict.reason, harness)
+    return decide(event, harness) if isinstance(event, dict) else Verdict(False, "amem: the hook's event is not a JSON object")
+
+
+def answer(found: Verdict, harness: str) -> Answer:
+    """The verdict in the harness's own shape."""
+    return Answer(204) if found.allow else denial(found.reason, harness)
 
 
 def denial(reason: str, harness: str) -> Answer:
@@ -136,10 +144,14 @@ def decide(event: Mapping[str, Any], harness: str) -> Verdict:
     cwd = event.get("cwd")
     cwd = cwd if isinstance(cwd, str) and cwd.startswith("/") else "/"
     tool = shape.tools.get(name)
+    writes = tool is not None and tool.writes
+    entries: dict[str, None] = {}
     for path, searched in _reached(tool, given, cwd):
         if path == PROJECTION or path.startswith(PROJECTION + "/"):
-            return Verdict(False, _redirect(path, searched))
-    return Verdict(True)
+            if writes or searched or _ENTRY_FILE.fullmatch(path) is None:
+                return Verdict(False, _redirect(path, searched, writes))
+            entries[path] = None
+    return Verdict(False, _redirect(next(iter(entries)), False, False), tuple(entries)) if entries else Verdict(True)
 
 
 def _first(event: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -150,9 +162,14 @@ def _flat(reason: str) -> Mapping[str, str]:
     return {"permissionDecision": "deny", "permissionDecisionReason": reason}
 
 
-def _redirect(path: str, searched: bool) -> str:
-    id = posixpath.basename(path).removesuffix(".md")
-    if not searched and is_id("entry", id):
+def entry_of(path: str) -> str:
+    """The id that an entry's file is named by."""
+    return posixpath.basename(path).removesuffix(".md")
+
+
+def _redirect(path: str, searched: bool, written: bool) -> str:
+    id = entry_of(path)
+    if not searched and not written and is_id("entry", id):
         return f'amem: entries are read with the memory tool `get`: call it with {{"id": "{id}"}}'
     if searched or path == PROJECTION:
         return "amem: the record is searched with the memory tools `search` and `list`, not by path"

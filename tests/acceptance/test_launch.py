@@ -65,6 +65,33 @@ def test_the_key_is_found_nowhere_inside_or_under_the_root(place: Place, provide
             assert b"planted-key" not in path.read_bytes(), path
 
 
+READING = """\
+read_file() { printf '{"tool_name":"Read","tool_input":{"file_path":"%s"},"cwd":"/"}' "$1" | memory hook pre-tool claude; }
+ls -A /memory; touch /memory/mine 2>&1
+read_file /memory/$1.md && cat /memory/$1.md
+read_file /memory/$2.md; cat /memory/$2.md 2>&1
+echo other >/memory/$1.md; rm -f /memory/$1.md; ls -A /memory
+"""
+
+
+def test_the_projection_holds_what_the_session_was_served_by_path(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    ids = [
+        place.amem("write", "--type", "fact", "--title", title, "--body", f"{title}: the body.", "--label", label).out.strip()
+        for title, label in (("Widget", "internal"), ("Safe", "restricted"))
+    ]
+    done = place.launch("--json", "--no-handoff", "--prompt", "x", "--", "sh", "-c", READING, "sh", *ids)
+    said = done.json["answer"]
+    assert said.startswith("touch: cannot touch '/memory/mine': Read-only file system"), said
+    assert "Widget: the body." in said and "Safe: the body." not in said
+    assert f"there is no entry {ids[1]} for you" in said
+    assert said.endswith(f"{ids[0]}.md"), "it is read-only inside"
+    session = done.json["id"]
+    assert [(line["tool"], line["entries"]) for line in place.log("reads.jsonl") if line.get("session") == session] == [("get", ids[:1])]
+    assert done.json["label"] == "internal"
+    assert not list((place.root / "state" / "projections").iterdir()), "nothing of it is left"
+
+
 @pytest.mark.parametrize(
     ("script", "code"),
     [("exit 0", 0), ("exit 9", 9), ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("trap 'exit 5' TERM; kill -TERM $$; sleep 9", 5)],

@@ -47,7 +47,7 @@ def ready(root: Root, tmp_path: Path, harness: str = "codex") -> Prepared:
     asked = Asked(harness="command", auth="key", provider="openai", args=("true",), workdir=str(work))
     found = plan(asked, root, grants.load(root.grants), Credentials(environment, {}), environment, "dom-me")
     planned = replace(found, harness=registry.load(harness), auth=Auth.SUBSCRIPTION)
-    return Prepared(id=SESSION, plan=planned, launch=cast(Any, None), spec=cast(Any, None), home=str(home), board=False)
+    return Prepared(id=SESSION, plan=planned, launch=cast(Any, None), spec=cast(Any, None), home=str(home), projection=home, board=False)
 
 
 def left(session: Prepared, name: str, data: bytes) -> Path:

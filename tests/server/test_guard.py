@@ -11,6 +11,10 @@ ENTRY = "mem-me-0123456789ab"
 FILE = f"/memory/dom-me/2026/11/{ENTRY}.md"
 
 
+def answered(body: bytes, harness: str) -> guard.Answer:
+    return guard.answer(guard.verdict(body, harness), harness)
+
+
 def event(tool: str, given: Any, cwd: str = "/r/tree") -> dict[str, Any]:
     return {"session_id": "s", "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given}
 
@@ -72,15 +76,34 @@ def test_other_tools_run(harness: str, tool: str, given: Any) -> None:
 
 
 def test_read_of_an_entry_names_the_call_that_opens_it() -> None:
-    assert f'{{"id": "{ENTRY}"}}' in guard.decide(event("Read", {"file_path": FILE}), "claude").reason
+    verdict = guard.decide(event("Read", {"file_path": FILE}), "claude")
+    assert f'{{"id": "{ENTRY}"}}' in verdict.reason
+    assert verdict.entries == (FILE,)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Edit", {"file_path": FILE, "old_string": "a", "new_string": "b"}),
+        ("Grep", {"pattern": "x", "path": FILE}),
+        ("Bash", {"command": f"cat {FILE} /memory/other"}),
+        ("Bash", {"command": f"cat {FILE} | grep x"}),
+        ("Bash", {"command": f"ls /memory; cat {FILE}"}),
+        ("Read", {"file_path": f"/memory/{'x/' * 9}{ENTRY}.md"}),
+        ("Read", {"file_path": f"/memory/a\nb/{ENTRY}.md"}),
+    ],
+)  # fmt: skip
+def test_only_a_plain_read_of_entries_can_be_served(tool: str, given: Any) -> None:
+    verdict = guard.decide(event(tool, given), "claude")
+    assert not verdict.allow and verdict.entries == ()
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{", b"\xff", b'{"tool_name": 3}', b'{"tool_name": "Read", "tool_input": [1]}', b"[" * 100_000]
 )
 def test_event_that_cannot_be_read_is_denied(body: bytes) -> None:
-    assert guard.answer(body, "claude").status == 200
-    assert guard.answer(body, "grok").status == 403
+    assert answered(body, "claude").status == 200
+    assert answered(body, "grok").status == 403
 
 
 @pytest.mark.parametrize(
@@ -93,7 +116,7 @@ def test_event_that_cannot_be_read_is_denied(body: bytes) -> None:
 )
 def test_other_harnesses_are_denied_in_their_own_shape(harness: str, keys: set[str]) -> None:
     raw = json.dumps({"toolName": "view", "toolArgs": {"path": FILE}, "cwd": "/r"}).encode()
-    assert set(json.loads(guard.answer(raw, harness).body)) == keys
+    assert set(json.loads(answered(raw, harness).body)) == keys
 
 
 @pytest.mark.parametrize("name", ["mcp__memory__get", "mcp_memory_get", "memory-get", "memory_get", "memory__get"])
@@ -103,11 +126,11 @@ def test_own_tools_answer_for_themselves(name: str) -> None:
 
 def test_denial_has_the_shape_of_the_harness() -> None:
     raw = json.dumps(event("Read", {"file_path": FILE})).encode()
-    told = json.loads(guard.answer(raw, "codex").body)
+    told = json.loads(answered(raw, "codex").body)
     assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert told["hookSpecificOutput"]["permissionDecisionReason"]
-    assert guard.answer(raw, "grok").status == 403
-    assert guard.answer(json.dumps(event("Read", {"file_path": "/r/a"})).encode(), "codex") == guard.Answer(204)
+    assert answered(raw, "grok").status == 403
+    assert answered(json.dumps(event("Read", {"file_path": "/r/a"})).encode(), "codex") == guard.Answer(204)
 
 
 @settings(deadline=None)
