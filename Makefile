@@ -20,7 +20,7 @@ export PROMPT
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help gateway setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
+.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -67,7 +67,25 @@ build/gateway/bin/litellm: requirements/gateway.txt
 	@build/gateway/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/gateway.txt
 	@touch $@
 
-gateway: build/gateway/bin/litellm ## install a real LiteLLM for the tests, in an environment of its own
+gateway: build/gateway/bin/litellm ## install a real LiteLLM, in an environment of its own
+
+local-up: ## start the local gateway: LiteLLM over PostgreSQL, on 127.0.0.1:4000 [CONTAINERS=yes|no]
+	@$(PYTHON) scripts/local-gateway.py up
+
+local-key: ## mint a virtual key of the local gateway into local/.virtual-key
+	@$(PYTHON) scripts/local-gateway.py key
+
+local-memory: $(READY) ## make the memory's root at MEMORY_ROOT, if it is not there
+	@$(PYTHON) scripts/local-gateway.py memory
+
+local-spend: ## print LiteLLM's spend log as JSON, for amem cost --reconcile
+	@$(PYTHON) scripts/local-gateway.py spend
+
+local-down: ## stop the local gateway; its keys and spend are kept
+	@$(PYTHON) scripts/local-gateway.py down
+
+local-logs: ## follow LiteLLM's log
+	@$(PYTHON) scripts/local-gateway.py logs
 
 test-real: $(READY) ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)

@@ -25,12 +25,18 @@ REQUIRE_UNTOLD = "require_untold"
 """The answer does not say whether an obligation was kept."""
 
 SENTENCES: Mapping[str, str] = {
-    OTHER_MODEL: "answered as another model than was asked for",
-    MODEL_CHANGED: "answered as another model than before under the same name",
-    BACKEND_CHANGED: "answered with ids of another form than before: another backend",
-    REQUIRE_BROKEN: "did not keep what grants.toml requires of their destination",
-    REQUIRE_UNTOLD: "did not say whether what grants.toml requires was kept",
+    OTHER_MODEL: "as another model than was asked for",
+    MODEL_CHANGED: "as another model than before under the same name",
+    BACKEND_CHANGED: "with ids of another form than before: another backend",
+    REQUIRE_BROKEN: "outside of what grants.toml requires of it",
+    REQUIRE_UNTOLD: "without a word on whether what grants.toml requires was kept",
 }
+
+
+def sentence(destination: str, model: str, code: str, calls: int) -> str:
+    """What a person should know of calls that raised an alarm."""
+    how = SENTENCES.get(code, f"not as usual: {code}")
+    return f"{destination} answered {calls} {'call' if calls == 1 else 'calls'} for {model} {how}"
 
 
 class Backend(NamedTuple):

@@ -299,6 +299,29 @@ def spent(root: Root, task: str) -> int:
     return int(row[0])
 
 
+class Alarms(NamedTuple):
+    """Calls that raised the same alarm."""
+
+    destination: str
+    model: str
+    alarm: str
+    calls: int
+
+
+def alarms(root: Root, since: datetime | None = None, session: str | None = None) -> list[Alarms]:
+    """The alarms that calls raised, by destination, model and code; the most frequent first."""
+    if not root.usage.is_file():
+        return []
+    with _opened(root) as connection:
+        found = connection.execute(
+            """select destination, model, alarm, count(*) from calls
+               where alarm is not null and (? is null or at >= ?) and (? is null or session = ?)
+               group by destination, model, alarm order by count(*) desc, destination, model, alarm""",
+            (*_twice(since), session, session),
+        ).fetchall()
+    return [Alarms(*row) for row in found]
+
+
 # ---- reports ---------------------------------------------------------------------------
 
 _BY = {"destination": "destination", "model": "model", "session": "session", "day": "substr(at, 1, 10)"}
@@ -311,6 +334,7 @@ def report(
     since: datetime | None = None,
     session: str | None = None,
     source: ObservedBy | None = None,
+    destination: str | None = None,
 ) -> list[dict[str, Any]]:
     """Usage rows as the **Usage** shape of the command line, by any of `destination model session day`, largest first.
 
@@ -324,9 +348,10 @@ def report(
         return []
     groups = ", ".join(_BY[key] for key in keys)
     selected = ", ".join(f"{_BY[key]} as {key}" for key in keys)
-    where = "where kind = 'call' and (? is null or at >= ?) and (? is null or session = ?) and (? is null or source = ?)"
+    narrowed = " and ".join(f"(? is null or {name} = ?)" for name in ("session", "source", "destination"))
+    where = f"where kind = 'call' and (? is null or at >= ?) and {narrowed}"
     chosen = str(source) if source is not None else None
-    arguments = (*_twice(since), session, session, chosen, chosen)
+    arguments = (*_twice(since), session, session, chosen, chosen, destination, destination)
     with _opened(root) as connection:
         cursor = connection.execute(
             f"""select {selected}, source, billing, count(*) as calls, coalesce(sum(input), 0) as input, coalesce(sum(output), 0) as output,

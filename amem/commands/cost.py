@@ -1,5 +1,6 @@
 """`amem cost`: what sessions, days and completed tasks cost, at the prices of `prices.toml`."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -7,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
 from amem.commands import flags
+from amem.errors import UsageError
+from amem.model import clock
+from amem.model.call import ObservedBy
 from amem.settings import prices as price_table
 
 if TYPE_CHECKING:
@@ -18,17 +23,20 @@ if TYPE_CHECKING:
 BY = ("session", "task", "day")
 
 
-@click.command(epilog="Examples: amem cost    amem cost --by day --since 4w    amem cost --by task --json")
+@click.command(epilog="Examples: amem cost    amem cost --by day --since 4w    make local-spend | amem cost --reconcile")
 @click.option("--by", "by", multiple=True, type=click.Choice(BY), help="What to show; default: session and task.")
 @flags.since
 @flags.limit
+@click.option("--reconcile", is_flag=True, help="Set calls through the gateway beside its spend log, JSON on stdin; 3 when they differ.")
 @click.pass_obj
-def command(context: Context, by: tuple[str, ...], since: datetime | None, limit: int) -> int:
+def command(context: Context, by: tuple[str, ...], since: datetime | None, limit: int, reconcile: bool) -> int:
     """Show what was spent. A + marks a floor: something was used that has no price or was not counted.
 
     Metered calls of models that prices.toml names are in US dollars, the dearest first; other models and plan quota are in tokens. A
     completed task costs what the session cost that wrote its closing handoff, shared among the tasks which that session completed.
     """
+    if reconcile:
+        return _reconcile(context, since)
     from amem.egress import meter
     from amem.reports import cost
 
@@ -51,8 +59,36 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
         print_json(_document(sections))
         return 0
     told = [text for text in (_costs(sections, "session"), _costs(sections, "day"), _tasks(sections)) if text]
+    if told and sys.stdout.isatty():
+        from amem.reports import spark
+
+        daily = cost.costs(meter.report(context.root, ("day", "model"), since=since), "day", prices)
+        told += filter(None, [spark.days({day: float(found.usd) for day, found in daily.items()}, "dollars")])
     print("\n\n".join(told) if told else "nothing was spent yet")
     return 0
+
+
+def _reconcile(context: Context, since: datetime | None) -> int:
+    import json
+
+    from amem.egress import meter
+    from amem.egress.way import GATEWAY
+    from amem.reports import cost
+
+    try:
+        log = cost.spend_log(json.load(sys.stdin), clock.stamp(since) if since is not None else None)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--reconcile: stdin is no spend log: {error}", hint="make local-spend | amem cost --reconcile") from error
+    ours = meter.report(context.root, ("model",), since=since, source=ObservedBy.EGRESS, destination=GATEWAY)
+    found = cost.reconcile(ours, log)
+    if context.flags.json:
+        print_json({"reconciled": [one.shown() for one in found]})
+    elif not found:
+        print("no call went through the gateway")
+    else:
+        rows = [(one.model, "" if one.agrees else "differs", *one.ours, *one.theirs, f"{one.usd:.4f}") for one in found]
+        print(table(["model", "", "calls", "in", "out", "its calls", "its in", "its out", "its usd"], rows))
+    return exits.DONE if all(one.agrees for one in found) else exits.ANSWER_IS_NO
 
 
 def _document(sections: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from amem.harnesses import registry
 from amem.settings import grants as grants_file
 
 SMALL_DISK_BYTES = 1 << 30
+ALARM_DAYS = 7
 
 
 class Line(NamedTuple):
@@ -91,7 +92,9 @@ def _root(context: Context) -> Iterator[Line]:
     else:
         variables = ", ".join(dict.fromkeys(known.values()))
         yield Line("root", "keys", "weak", f"none of {variables} is set", f"edit {root.credentials}")
+    yield _prices(context)
     yield from _databases(context)
+    yield from _alarms(context)
     if root.index.exists():
         from amem.record.index import Index
 
@@ -129,6 +132,29 @@ def _databases(context: Context) -> Iterator[Line]:
         else:
             fix = "amem reindex" if path == context.root.index else f"restore {path} from a backup"
             yield Line("root", path.name, "missing", f"damaged: {whole}", fix)
+
+
+def _prices(context: Context) -> Line:
+    from amem.settings import prices
+
+    try:
+        found = prices.load(context.root.prices)
+    except AmemError as error:
+        return Line("root", "prices", "weak", f"amem cost cannot say what anything cost: {error.message}", error.hint or "")
+    return Line("root", "prices", "ok", f"for {', '.join(found.models)}" if found.models else "none: amem cost counts in tokens")
+
+
+def _alarms(context: Context) -> Iterator[Line]:
+    """Answers of the last days that did not come from what was asked for."""
+    if not context.root.usage.exists():
+        return
+    from datetime import timedelta
+
+    from amem.egress import identity, meter
+    from amem.model import clock
+
+    for found in meter.alarms(context.root, clock.now() - timedelta(days=ALARM_DAYS)):
+        yield Line("egress", "answers", "weak", identity.sentence(*found), f"amem usage --since {ALARM_DAYS}d --by session --by model")
 
 
 def _policy(context: Context) -> Line:

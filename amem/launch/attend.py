@@ -120,6 +120,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
         outcome.notes += filter(None, [carry_home(ready.login, ready.home)])
     if ready.plan.auth is Auth.SUBSCRIPTION:
         _count(sitting)
+    outcome.notes += _alarms(sitting)
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended
 
@@ -145,6 +146,13 @@ def _count(sitting: Sitting) -> None:
         counted.keep(sitting.work.root, sitting.ready, session.task if session else None, found)
     except database.Error as error:
         outcome.notes.append(f"what the harness says it used could not be kept: {error}")
+
+
+def _alarms(sitting: Sitting) -> list[str]:
+    """What a person should know of who answered the session's calls."""
+    from amem.egress import identity, meter
+
+    return [identity.sentence(*found) for found in meter.alarms(sitting.work.root, session=sitting.ready.id)]
 
 
 def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:

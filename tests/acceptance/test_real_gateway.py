@@ -1,17 +1,26 @@
-"""The real Claude Code and Codex through a real LiteLLM, in front of the scripted provider: three counts of the same tokens agree."""
+"""The real Claude Code and Codex through the local gateway, a real LiteLLM, in front of the scripted provider.
+
+Three counts of the same tokens agree: the provider's, the egress's, and the spend that LiteLLM wrote into PostgreSQL. LiteLLM's own
+database layer downloads its programs when it first starts, which a machine without the open internet cannot; so the rows come from
+LiteLLM's own accounting of each call, by a hook (packaging/compose).
+"""
 
 import json
 import os
+import shutil
 import socket
+import stat
 import subprocess
+import sys
+import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Place
@@ -20,86 +29,81 @@ from tests.testing.installed import installed
 pytestmark = pytest.mark.real
 
 MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-5.1-codex"}
-KEY = "sk-planted-gateway-key"
-STARTS_S = 120.0
-SPEND_LOG = """
-import json, os
-from litellm.integrations.custom_logger import CustomLogger
-
-class Log(CustomLogger):
-    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-        found = kwargs["standard_logging_object"]
-        row = {key: found[key] for key in ("model_group", "prompt_tokens", "completion_tokens", "total_tokens")}
-        with open(os.environ["SPEND_LOG"], "a") as log:
-            log.write(json.dumps(row) + "\\n")
-
-log = Log()
-"""
+STARTS_S = 300.0
 CONFIG = """
 model_list:
   - model_name: claude-sonnet-5-5
     litellm_params: {{model: anthropic/claude-sonnet-5-5, api_base: "{url}", api_key: upstream}}
   - model_name: gpt-5.1-codex
     litellm_params: {{model: openai/gpt-5.1-codex, api_base: "{url}/v1", api_key: upstream}}
-litellm_settings: {{callbacks: spend_log.log}}
-general_settings: {{master_key: {key}}}
 """
 
 
 class Gateway(NamedTuple):
-    """A LiteLLM that answers."""
+    """A local gateway that answers, and a key of it."""
 
-    url: str
-    log: Path
+    local: Path
+    port: int
+    key: str
 
-    def spent(self, calls: int, *, within_s: float = 30.0) -> list[dict[str, Any]]:
-        """LiteLLM's rows once it has written so many: it logs after it answered."""
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def spent(self, calls: int, *, within_s: float = 60.0) -> list[dict[str, Any]]:
+        """The rows once there are so many: LiteLLM logs after it answered."""
+        password = json.loads((self.local / ".secrets").read_text())["POSTGRES_PASSWORD"]
         until = time.monotonic() + within_s
-        while time.monotonic() < until:
-            rows = [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
-            if len(rows) >= calls:
-                return rows
-            time.sleep(0.05)
+        where = f"host=127.0.0.1 port={self.port + 1} user=litellm dbname=postgres"
+        with psycopg.connect(where, password=password, autocommit=True, row_factory=dict_row) as connection:
+            while time.monotonic() < until:
+                rows = connection.execute("select * from spend order by at").fetchall()
+                if len(rows) >= calls:
+                    return rows
+                time.sleep(0.05)
         raise AssertionError(f"LiteLLM logged fewer than {calls} calls")
 
 
 @pytest.fixture
-def gateway(provider: Running, tmp_path: Path) -> Iterator[Gateway]:
-    program = PROJECT / "build" / "gateway" / "bin" / "litellm"
-    if not program.exists():
+def gateway(provider: Running) -> Iterator[Gateway]:
+    if not (PROJECT / "build" / "gateway" / "bin" / "litellm").exists():
         pytest.skip("LiteLLM is not installed: make gateway")
-    (tmp_path / "spend_log.py").write_text(SPEND_LOG)
-    (tmp_path / "config.yaml").write_text(CONFIG.format(url=provider.url, key=KEY))
+    # Not beneath pytest's folder, which is closed to the user that PostgreSQL has of its own where the tests run as root.
+    local = Path(tempfile.mkdtemp(prefix="gateway-"))
+    local.chmod(0o755)
+    (local / "litellm.yaml").write_text(CONFIG.format(url=provider.url))
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = Gateway(f"http://127.0.0.1:{port}", tmp_path / "spend.jsonl")
-    environment = {**os.environ, "SPEND_LOG": str(found.log), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": str(tmp_path)}
-    words = [str(program), "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
-    with (tmp_path / "litellm.log").open("w") as told:
-        process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=told, stderr=told)
-        try:
-            _wait(process, found.url, tmp_path / "litellm.log")
-            yield found
-        finally:
-            process.terminate()
-            process.wait(30)
+        port = free.getsockname()[1] - 1
+    try:
+        _stack(local, port, "up")
+        _stack(local, port, "key")
+        yield Gateway(local, port, (local / ".virtual-key").read_text().strip())
+    finally:
+        _stack(local, port, "down")
+        shutil.rmtree(local)
 
 
-def _wait(process: "subprocess.Popen[bytes]", url: str, told: Path) -> None:
-    until = time.monotonic() + STARTS_S
-    while process.poll() is None and time.monotonic() < until:
-        try:
-            urllib.request.urlopen(f"{url}/health/liveliness", timeout=5).close()
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-        else:
-            return
-    raise AssertionError(told.read_text()[-2000:])
+def _stack(local: Path, port: int, act: str) -> None:
+    words = [sys.executable, str(PROJECT / "scripts" / "local-gateway.py"), act, "--containers", "no"]
+    done = subprocess.run(
+        [*words, "--local", str(local), "--port", str(port)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STARTS_S
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_key_is_needed_is_its_owners_alone_and_goes_on_after_a_restart(gateway: Gateway, place: Place) -> None:
+    assert stat.S_IMODE((gateway.local / ".virtual-key").stat().st_mode) == 0o600
+    refused = place.amem("models", "--auth", "gateway", LLMAO_URL=gateway.url, LLMAO_KEY="sk-not-a-key")
+    assert refused.code == 1 and "not a key of this gateway" in refused.err
+    _stack(gateway.local, gateway.port, "down")
+    _stack(gateway.local, gateway.port, "up")
+    listed = place.amem("models", "--auth", "gateway", "--json", LLMAO_URL=gateway.url, LLMAO_KEY=gateway.key)
+    assert set(listed.json["models"]) == set(MODELS.values()), listed.err
 
 
 def test_claude_and_codex_run_through_litellm_and_every_count_agrees(place: Place, provider: Running, gateway: Gateway) -> None:
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    variables = {"LLMAO_URL": gateway.url, "LLMAO_KEY": KEY, "XDG_CACHE_HOME": cache}
+    variables = {"LLMAO_URL": gateway.url, "LLMAO_KEY": gateway.key, "XDG_CACHE_HOME": cache}
     listed = place.amem("models", "--auth", "gateway", "--json", **variables).json
     assert (listed["destination"], set(listed["models"])) == ("llmao", set(MODELS.values()))
     for harness, model in MODELS.items():
@@ -124,7 +128,13 @@ def test_claude_and_codex_run_through_litellm_and_every_count_agrees(place: Plac
         assert len(theirs) == row["calls"]
         assert sum(one["completion_tokens"] for one in theirs) == row["output"]
         assert sum(one["prompt_tokens"] for one in theirs) == row["input"] + row["cache_read"] + row["cache_write"]
+        assert sum(one["cache_read"] for one in theirs) == row["cache_read"]
+
+    log = json.dumps(spent, default=str)
+    books = place.amem("cost", "--reconcile", "--json", stdin=log)
+    assert (books.code, {one["model"]: one["agrees"] for one in books.json["reconciled"]}) == (0, dict.fromkeys(MODELS.values(), True))
+    assert place.amem("cost", "--reconcile", stdin=json.dumps(spent[1:], default=str)).code == 3
 
     # The gateway's key stays in the egress: nothing under the root, and nothing in the tree, has it.
     kept = [path for folder in (place.root, place.tree) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    assert kept and not [path for path in kept if KEY.encode() in path.read_bytes()]
+    assert kept and not [path for path in kept if gateway.key.encode() in path.read_bytes()]

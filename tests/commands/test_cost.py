@@ -1,5 +1,6 @@
 """`amem cost` as a person types it, over a real usage store and ledger."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -135,3 +136,16 @@ def test_the_timeline_of_a_task_has_money_tools_and_errors(root: Root, capsys: p
     assert run(["--root", str(root.path), "task", "timeline", task]) == 0
     out = capsys.readouterr().out
     assert "3 calls · 1001007 tokens · $2.0100+ · 2 errors" in out and "tools: Bash 3, Read 1" in out
+
+
+def test_calls_through_the_gateway_stand_beside_its_spend_log(root: Root, amem: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    through = call(1, ONE, "m", input=10, cache_read=20, output=5)._replace(destination="llmao")
+    meter.keep(root, [through, call(2, ONE, "m", input=999, output=999)])
+    log = [{"model_group": "m", "prompt_tokens": 30, "completion_tokens": 5, "spend": 0.5}]
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(log)))
+    books = {"calls": 1, "input": 30, "output": 5}
+    assert amem("--reconcile", "--json") == {"reconciled": [{"model": "m", "agrees": True, "ours": books, "theirs": books, "usd": 0.5}]}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(log * 2)))
+    assert "differs" in amem("--reconcile", code=3)
+    monkeypatch.setattr("sys.stdin", io.StringIO("<html>"))
+    assert "stdin is no spend log" in amem("--reconcile", code=2)
