@@ -11,14 +11,39 @@ from amem.settings.grants import Grants
 from amem.settings.root import Root
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amem.ledger.events import Event
     from amem.ledger.store import Ledger, Observe
+    from amem.ledger.task import Task
+
+COLLECTORS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""As in `telemetry`, which is not imported without one."""
 
 
 def open_ledger(root: Root, grants: Grants, observe: "Observe | None" = None) -> "Ledger":
     """Open the root's ledger; the caller closes it. Raises UnavailableError, ConfigError."""
     from amem.ledger.operations import Operations
 
-    return Operations(_backend(root, grants), observe)
+    told = [each for each in (observe, spans()) if each is not None]
+    return Operations(_backend(root, grants), told[0] if len(told) == 1 else _each(told) if told else None)
+
+
+def _each(observers: "Sequence[Observe]") -> "Observe":
+    def observe(event: "Event", task: "Task") -> None:
+        for each in observers:
+            each(event, task)
+
+    return observe
+
+
+def spans() -> "Observe | None":
+    """Tells an OpenTelemetry collector of each transition, where the environment names one."""
+    if not any(os.environ.get(name) for name in COLLECTORS):
+        return None
+    from amem.ledger.spans import observer
+
+    return observer()
 
 
 def open_reading(root: Root, grants: Grants) -> Reading:

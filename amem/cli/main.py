@@ -71,6 +71,8 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
     finally:
         if stage is not None:
             stage.close()
+        if (telemetry := sys.modules.get("amem.telemetry")) is not None:
+            telemetry.close()
 
 
 def _stage(argv: list[str]) -> "Stage | None":
