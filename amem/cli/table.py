@@ -44,6 +44,8 @@ COMMANDS = {
     "contain": Command("amem.commands.contain", "command", "take an entry and all it reached out of service; undo it", "Perimeter"),
     "demote": Command("amem.commands.reach", "demote", "take an entry out of service, with a tombstone", "Perimeter"),
     "erase": Command("amem.commands.erase", "command", "erase an entry and every passage of it, with a receipt", "Perimeter"),
+    "export": Command("amem.commands.bundle", "export", "write entries into a bundle, up to a label", "Perimeter"),
+    "import": Command("amem.commands.bundle", "import_", "take a bundle in, through the gates", "Perimeter"),
     "verify": Command("amem.commands.verify", "command", "whether record and logs are as amem wrote them", "Perimeter"),
     "quarantine": Command("amem.commands.quarantine", "group", "what was held: list, show, release, drop", "Perimeter"),
 }

@@ -107,6 +107,8 @@ class MemoryAct(Event):
     """In the owner's words."""
     digests: dict[str, str] = field(default_factory=dict)
     """By entry: sha256 of what is fixed of it, after an act that changed that."""
+    to: str | None = None
+    """Of an export: the file. Of a declassification: the label."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -186,7 +186,7 @@ def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Findin
     held = quarantine.hold(
         memory.root,
         entry,
-        [{"class": finding.cls, "excerpt": finding.excerpt[:_EXCERPT]} for finding in findings[:_FINDINGS]],
+        remembered(findings),
         [{"code": reason.code, **reason.facts} for reason in decision.reasons],
         gate=None if findings else decision.code,
         clock=memory.clock,
@@ -195,6 +195,11 @@ def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Findin
     memory.append(logged(memory, session, entry, held=held))
     task = file_task(memory, session, quarantine.show(memory.root, held), decision.sentence())
     return Held(id=held, reason=decision.sentence(), findings=findings[:_FINDINGS], task=task, decision=decision.id)
+
+
+def remembered(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    """What is kept of the scan's findings beside a held write."""
+    return [{"class": finding.cls, "excerpt": finding.excerpt[:_EXCERPT]} for finding in findings[:_FINDINGS]]
 
 
 def logged(memory: Memory, session: Session, written: Entry, *, entry: str | None = None, held: str | None = None) -> MemoryWrite:

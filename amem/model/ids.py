@@ -6,6 +6,7 @@ reaches a path or a query, so none can leave its folder.
 
 import os
 import re
+from hashlib import sha256
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _C = f"[{_ALPHABET}]"
@@ -36,6 +37,12 @@ def draw(kind: str, domain: str | None = None) -> str:
     letters = "".join(_ALPHABET[byte & 31] for byte in os.urandom(length))
     middle = f"{domain.removeprefix('dom-')}-" if domain is not None else ""
     return f"{prefix}-{middle}{letters}"
+
+
+def derived(kind: str, domain: str, text: str) -> str:
+    """An id of a kind that is the same for the same text."""
+    prefix, length = _PREFIX[kind]
+    return f"{prefix}-{domain.removeprefix('dom-')}-" + "".join(_ALPHABET[byte & 31] for byte in sha256(text.encode()).digest()[:length])
 
 
 def is_id(kind: str, text: str) -> bool:

@@ -38,6 +38,7 @@ class Place:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.endswith("_API_KEY") and not name.startswith("AMEM_")},
             "DEMO_API_KEY": "planted-key-of-the-demo",
+            "XDG_CONFIG_HOME": str(base / "config"),
         }
 
     def command(self, *words: str) -> list[str]:
