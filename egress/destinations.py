@@ -5,7 +5,7 @@ no pattern, so no sibling name is let in by one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from amem.model.call import Dialect
@@ -39,8 +39,7 @@ class Wire(NamedTuple):
     """The declared changes to a request (`shaping.CHANGES`), in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Destination:
+class Destination(NamedTuple):
     """One row."""
 
     name: str
@@ -58,7 +57,7 @@ class Destination:
     """Calls here are on a gateway: one destination, whatever it fronts."""
     tunnel_hosts: tuple[str, ...] = ()
     """Hosts that a login of this provider may reach through a tunnel, port 443."""
-    obligations: Mapping[str, str] = field(default_factory=dict)
+    obligations: Mapping[str, str] = MappingProxyType({})
     """What `require` may ask (B18): its name -> the member of the request and of the answer's usage that tell it."""
 
 

@@ -5,7 +5,7 @@ dialect, and where no row is, it is refused.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from amem.egress.flow import Target
 
 
-@dataclass(frozen=True, kw_only=True)
-class Route:
+class Route(NamedTuple):
     """Where the calls of one dialect go, and on what terms."""
 
     destination: str
@@ -32,12 +31,12 @@ class Route:
     auth: Auth
     header: Header
     shaping: tuple[str, ...] = ()
-    require: Mapping[str, str] = field(default_factory=dict)
+    require: Mapping[str, str] = MappingProxyType({})
     """Obligations (B18) set on each request and looked for in its answer: member -> value."""
     inward: bool = False
     """The base is on this machine or its network because grants.toml says so; else an inward address is refused."""
     cut: str = ""
-    most_at_once: Mapping[str, int] = field(default_factory=dict)
+    most_at_once: Mapping[str, int] = MappingProxyType({})
     """How many calls of each lane (`admit.Lane`) may be under way there (B11); a lane that is not in it has no limit."""
 
     def url(self, path: str, query: str) -> str:
@@ -136,12 +135,10 @@ def resolve(target: "Target", routes: Mapping[Dialect, Route], headers: Mapping[
 
 def _code_assist(dialect: Dialect, route: Route) -> tuple[Dialect, Route] | None:
     """Code Assist takes a login only. A base from grants.toml serves both APIs (a private relay, or a test)."""
-    from dataclasses import replace
-
     if route.auth is not Auth.SUBSCRIPTION and not route.inward:
         return None
     public = DESTINATIONS["google"].base_url
-    return dialect, replace(route, base_url=CODE_ASSIST_URL) if route.base_url == public else route
+    return dialect, route._replace(base_url=CODE_ASSIST_URL) if route.base_url == public else route
 
 
 def _base_of(wire: Wire, base: str, *, own: bool) -> tuple[str, str]:

@@ -7,9 +7,9 @@ in a `LaunchFacts`: what a harness holds inside is a placeholder, and the egress
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from posixpath import dirname
+from types import MappingProxyType
 from typing import NamedTuple
 
 from amem.errors import UsageError
@@ -76,8 +76,7 @@ class Version(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchFacts:
+class LaunchFacts(NamedTuple):
     """All that an adapter may know of one launch."""
 
     auth: Auth
@@ -149,8 +148,7 @@ class Launch(NamedTuple):
     """How a headless run's stdout is read; TEXT passes it on as it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Harness:
+class Harness(NamedTuple):
     """One harness as data. The functions are for what a table cannot say."""
 
     name: str
@@ -180,7 +178,7 @@ class Harness:
     """Files of the work tree that could switch the hooks off and that no argument of ours beats: a launch hides those there are."""
     mcp_tool: str | None = None
     """The name a memory tool has for the model and in hooks, with `{tool}` in it; None where nobody has seen one."""
-    refusals: Mapping[Auth, str] = field(default_factory=dict)
+    refusals: Mapping[Auth, str] = MappingProxyType({})
     """Why a mode that one might expect is not supported."""
     model_required: frozenset[str] = frozenset({Auth.GATEWAY})
     """The modes and destinations that need a model named."""

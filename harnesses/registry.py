@@ -6,11 +6,11 @@ is asked through the `resolve` that the caller gives, so that the search itself 
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from amem.errors import UsageError
 from amem.harnesses.base import Harness, package_tree
@@ -32,8 +32,7 @@ SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 """What every sandbox shows anyway; nothing beneath needs a root of its own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pin:
+class Pin(NamedTuple):
     """A program at the version amem is tested with."""
 
     name: str
@@ -44,8 +43,7 @@ class Pin:
     """Whether the program is a script that Node runs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
+class Program(NamedTuple):
     """A harness found on the host. Its paths are the same inside."""
 
     argv: tuple[str, ...]

@@ -72,12 +72,12 @@ def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> 
     from amem.sandbox.child import fork_nursery, fork_stage
 
     stage, nursery = context.stage or fork_stage(), fork_nursery()  # before a key is read
-    asked = replace(launch.asked({**options, "prompt": None}), interactive=False)
+    asked = launch.asked({**options, "prompt": None})._replace(interactive=False)
     settings = launch.settings(context, asked)
     judged = _grading(options)
     grading.checked(judged, asked)
     if options["dry_run"]:
-        return launch.show(run.prepare(replace(asked, prompt=work.BEFORE_THE_CLAIM), settings), context)
+        return launch.show(run.prepare(asked._replace(prompt=work.BEFORE_THE_CLAIM), settings), context)
     wanted = work.Wanted(
         task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"], grading=judged
     )  # fmt: skip
@@ -91,7 +91,7 @@ def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> 
         if again is None or worked.task is None or worked.outcome != "released":
             break
         judged = again
-        asked = replace(asked, session_id=None)
+        asked = asked._replace(session_id=None)
         wanted, stage = replace(wanted, task=worked.task["id"], grading=again, patience_s=0.0), nursery.stage()
     if quiet:
         print_json(_document(worked, context))

@@ -55,8 +55,7 @@ class Ended(NamedTuple):
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sitting:
+class Sitting(NamedTuple):
     """All that takes part in one session."""
 
     asked: "Asked"

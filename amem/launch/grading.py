@@ -70,8 +70,8 @@ def judge(
     stage: "Stage", began: Callable[["Running"], None], ended: Callable[[], bool], note: Callable[[str], None],
 ) -> Grade:  # fmt: skip
     """Have it judged: `text` is the grader's prompt, `writer` the session whose work it is, `home` the one that `facts` were read with."""
-    wanted = replace(
-        asked, prompt=text, model=grading.model, label=label, only_shown=True, no_handoff=True, snapshot=False, ports=(), host_ports=(),
+    wanted = asked._replace(
+        prompt=text, model=grading.model, label=label, only_shown=True, no_handoff=True, snapshot=False, ports=(), host_ports=(),
         subagents="harness", session_id=None,
     )  # fmt: skip
     try:

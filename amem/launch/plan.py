@@ -5,8 +5,9 @@ import pwd
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 import amem
 from amem.egress import routes, way
@@ -30,8 +31,7 @@ PORT = 7431
 """The loopback port inside every sandbox; each has a network namespace of its own, so one number serves all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """One `amem launch`, as typed. None and empty mean: not said."""
 
     harness: str | None
@@ -56,7 +56,7 @@ class Asked:
     host_ports: tuple[int, ...] = ()
     """Ports of the host's loopback that are reached inside."""
     timeout_s: float = 0.0
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = MappingProxyType({})
     session_id: str | None = None
     git_config_writable: bool = False
     config_writable: bool = False
@@ -69,8 +69,7 @@ class Asked:
     """A person's terminal is on stdin and stdout, and there is no prompt."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """A launch that may start."""
 
     harness: Harness

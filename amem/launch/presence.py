@@ -9,16 +9,15 @@ import fcntl
 import json
 import os
 import signal
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from amem.settings.root import Root
 
 STOP_SIGNAL = signal.SIGRTMIN + 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stop:
+class Stop(NamedTuple):
     """A request to stop a session."""
 
     by: str
@@ -84,7 +83,7 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
         return False
     path = mark(root, session)
     temporary = path.with_name(f".{session}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(wanted)))
+    temporary.write_text(json.dumps(wanted._asdict()))
     temporary.rename(_order(path))
     try:
         handle = os.pidfd_open(pid)

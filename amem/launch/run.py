@@ -7,9 +7,8 @@ harness runs are the packages of egress and memory server imported, in their own
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.egress import meter
 from amem.errors import AmemError, SandboxError, UnavailableError
@@ -45,8 +44,7 @@ OWN_TREE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """What a launch works with."""
 
     root: "Root"
@@ -56,8 +54,7 @@ class Settings:
     domain: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A session that is ready to start: everything that can be refused was."""
 
     id: str

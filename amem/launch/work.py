@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from amem.errors import AmemError, UnavailableError
@@ -154,7 +154,7 @@ def work(
 
     Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then.
     """
-    checked = run.prepare(replace(asked, prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
+    checked = run.prepare(asked._replace(prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
     composition = Composition(checked, settings, client=True, graded=wanted.grading is not None)
     served = Served(composition.serve)
     worked = Worked()
@@ -239,11 +239,11 @@ class _Shift:
             revise = self._grading.revise if self._grading is not None else None
             text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
             self._task = task
-            ready = run.prepare(replace(asked, prompt=text, no_handoff=True, session_id=checked.id), settings)
+            ready = run.prepare(asked._replace(prompt=text, no_handoff=True, session_id=checked.id), settings)
             self._settings, self._ready = settings, ready
             self._outcome = Outcome(session=ready.id, label=ready.plan.label)
             self._sitting = sitting = Sitting(
-                asked=replace(asked, prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
+                asked=asked._replace(prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
                 outcome=self._outcome, on_output=output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
             self._worked.session = self._outcome

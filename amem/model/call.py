@@ -1,7 +1,7 @@
 """A model call and what it used, in one vocabulary for every provider."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Dialect(StrEnum):
@@ -45,8 +45,7 @@ class Auth(StrEnum):
         return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
 
 
-@dataclass(frozen=True, kw_only=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens of one call. `input` excludes cache reads and writes; `output` includes reasoning."""
 
     input: int

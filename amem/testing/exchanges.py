@@ -45,6 +45,8 @@ class Exchange:
     def line(self) -> dict[str, Any]:
         """The exchange as one JSON line of the log; absent rather than null."""
         values = {key: value for key, value in asdict(self).items() if value is not None and key != "body"}
+        if self.usage is not None:
+            values["usage"] = self.usage._asdict()
         try:
             return values | {"body": self.body.decode()}
         except UnicodeDecodeError:

@@ -22,7 +22,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -134,7 +133,7 @@ class Provider:
             self.load(json.loads(body))
         elif act == "release":
             self.release(json.loads(body)["gate"])
-        sums = [{"dialect": dialect, "model": model, **asdict(used)} for (dialect, model), used in self.totals().items()]
+        sums = [{"dialect": dialect, "model": model, **used._asdict()} for (dialect, model), used in self.totals().items()]
         return {"requests": len(self.log), "calls": self._served, "totals": sums}
 
     async def _answer(self, request: "web.Request", exchange: Exchange) -> "web.StreamResponse":

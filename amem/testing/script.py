@@ -192,10 +192,9 @@ def _wishes(data: Mapping[str, Any], where: str) -> tuple[Wish, ...]:
 
 
 def _usage_keys(data: Mapping[str, int], where: str) -> None:
-    names = {f.name for f in fields(Usage)}
     for key in data:
-        if key not in names:
-            raise ConfigError(f"script: {where}: unknown key {key!r}; known: {', '.join(sorted(names))}")
+        if key not in Usage._fields:
+            raise ConfigError(f"script: {where}: unknown key {key!r}; known: {', '.join(sorted(Usage._fields))}")
 
 
 # ---- the choice ------------------------------------------------------------------------
@@ -205,7 +204,7 @@ def choose(script: Script, request: Request, served: int) -> Choice:
     """Choose the answer to a request when `served` model calls were answered before it. Raises ScriptError."""
     steps = next((c.steps for c in script.conversations if c.match in request.text), script.steps)
     thought = THOUGHT if script.reasoning else None
-    spent = {f.name: getattr(DEFAULT_USAGE, f.name) for f in fields(Usage)} | ({"reasoning": 7} if thought else {}) | dict(script.usage)
+    spent = DEFAULT_USAGE._asdict() | ({"reasoning": 7} if thought else {}) | dict(script.usage)
     spent["input"] += GROWTH * served
     if not request.tools and any(step.calls for step in steps):
         return Choice(None, -1, Answer(text=script.side_text), Usage(**spent))

@@ -8,7 +8,6 @@ Event names, orders and fields are those the providers document and the real cli
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from amem.model.call import Dialect, Usage
@@ -40,9 +39,9 @@ def spoken(dialect: Dialect, usage: Usage) -> Usage:
         case Dialect.ANTHROPIC:
             return usage
         case Dialect.GEMINI:
-            return replace(usage, cache_write=0)
+            return usage._replace(cache_write=0)
         case Dialect.RESPONSES | Dialect.CHAT:
-            return replace(usage, reasoning=usage.reasoning or 0)
+            return usage._replace(reasoning=usage.reasoning or 0)
 
 
 def _id(prefix: str) -> str:

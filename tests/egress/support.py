@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def routes_to(base_url: str, *, auth: Auth = Auth.KEY, ceiling: Label = Label.IN
     """The routes of a session whose destination is `demo` at this base."""
     grants = Grants(owner="human:o:n", destinations={"demo": DestinationGrant(ceiling=ceiling, base_url=base_url)})
     table = routes.table("demo", auth, grants, Credentials({}, {}))
-    return {dialect: replace(route, **changes) for dialect, route in table.items()}
+    return {dialect: route._replace(**changes) for dialect, route in table.items()}
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 """Choices and refusals common to all harnesses."""
 
-from dataclasses import replace
 
 import pytest
 
@@ -63,30 +62,30 @@ def test_what_is_not_to_be_had_is_refused_with_the_reason(harness: str, auth: st
 )
 def test_facts_that_cannot_be_launched_are_refused(change: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        base.launch(registry.load("claude"), replace(FACTS, **change))  # type: ignore[arg-type]
+        base.launch(registry.load("claude"), FACTS._replace(**change))  # type: ignore[arg-type]
 
 
 def test_a_destination_may_need_a_model_where_its_mode_does_not() -> None:
     opencode = registry.load("opencode")
     base.launch(opencode, FACTS)
     with pytest.raises(UsageError, match="AUTH key at demo needs a model"):
-        base.launch(opencode, replace(FACTS, destination="demo"))
+        base.launch(opencode, FACTS._replace(destination="demo"))
 
 
 def test_the_longest_prompt_that_is_taken_fits_one_argument() -> None:
-    launch = base.launch(registry.load("claude"), replace(FACTS, prompt="-" * base.MAX_PROMPT_BYTES))
+    launch = base.launch(registry.load("claude"), FACTS._replace(prompt="-" * base.MAX_PROMPT_BYTES))
     assert max(len(argument.encode()) + 1 for argument in launch.argv) <= 128 * 1024
 
 
 def test_a_command_without_a_program_is_refused() -> None:
     with pytest.raises(UsageError, match="no program to run"):
-        base.launch(registry.load("command"), replace(FACTS, program=()))
+        base.launch(registry.load("command"), FACTS._replace(program=()))
 
 
 @pytest.mark.parametrize("name", ["claude", "codex"])
 def test_a_prompt_that_looks_like_a_flag_is_no_flag(name: str) -> None:
     harness = registry.load(name)
-    facts = replace(FACTS, destination=harness.destinations[Auth.KEY][0], prompt="--help")
+    facts = FACTS._replace(destination=harness.destinations[Auth.KEY][0], prompt="--help")
     argv = base.launch(harness, facts).argv
     assert " --help" in argv and "--help" not in argv
 
@@ -106,7 +105,7 @@ def test_tables_agree_with_themselves(name: str) -> None:
 
 @pytest.mark.parametrize(("version", "too_old"), [("pi 0.74.2", True), ("1.0.0", False), ("v1.6.0 (abc)", False), ("dev", False)])
 def test_a_version_below_the_floor_is_named(version: str, too_old: bool) -> None:
-    harness = replace(registry.load("claude"), version=Version(floor=(1, 0), reason="it has no MCP"))
+    harness = registry.load("claude")._replace(version=Version(floor=(1, 0), reason="it has no MCP"))
     said = base.outdated(harness, version)
     assert (said is not None) == too_old
     assert said is None or "1.0 or later is needed, because it has no MCP" in said

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +45,7 @@ def ready(root: Root, tmp_path: Path, harness: str = "codex") -> Prepared:
     environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "k"}
     asked = Asked(harness="command", auth="key", provider="openai", args=("true",), workdir=str(work))
     found = plan(asked, root, grants.load(root.grants), Credentials(environment, {}), environment, "dom-me")
-    planned = replace(found, harness=registry.load(harness), auth=Auth.SUBSCRIPTION)
+    planned = found._replace(harness=registry.load(harness), auth=Auth.SUBSCRIPTION)
     return Prepared(id=SESSION, plan=planned, launch=cast(Any, None), spec=cast(Any, None), home=str(home), projection=home, board=False)
 
 
