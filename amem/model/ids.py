@@ -6,7 +6,6 @@ reaches a path or a query, so none can leave its folder.
 
 import os
 import re
-from hashlib import sha256
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _C = f"[{_ALPHABET}]"
@@ -41,6 +40,8 @@ def draw(kind: str, domain: str | None = None) -> str:
 
 def derived(kind: str, domain: str, text: str) -> str:
     """An id of a kind that is the same for the same text."""
+    from hashlib import sha256  # OpenSSL, which most commands do without
+
     prefix, length = _PREFIX[kind]
     return f"{prefix}-{domain.removeprefix('dom-')}-" + "".join(_ALPHABET[byte & 31] for byte in sha256(text.encode()).digest()[:length])
 
