@@ -79,7 +79,8 @@ def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> 
     if options["dry_run"]:
         return launch.show(run.prepare(asked._replace(prompt=work.BEFORE_THE_CLAIM), settings), context)
     wanted = work.Wanted(
-        task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"], grading=judged
+        task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"], grading=judged,
+        prefetch=not options["no_prefetch"],
     )  # fmt: skip
     quiet = context.flags.json
     output = launch.to_stderr if quiet else launch.pass_on

@@ -51,6 +51,8 @@ class Asked:
     earlier: tuple[str, ...] = ()
     """Ids of the handoffs before it, and of a retry's lessons."""
     needs: tuple[Need, ...] = ()
+    entries: tuple[str, ...] = ()
+    """Lines about entries of the memory that it likely needs."""
 
 
 RULES = """\
@@ -74,6 +76,8 @@ CHECKS = (
     "Run these commands in the work tree before you complete it. Once you have ended they are run again, each in a sandbox of its own "
     "with no way out and a new home, and only if all succeed does it count as done:"
 )
+
+ENTRIES = "Summaries only: open what you use with `get`, and cite it in your handoff."
 
 VERIFY = (
     "These tasks had to be done before this one. Their handoffs say what somebody found then: verify what you rely on against the work "
@@ -108,6 +112,8 @@ def compose(page: str, task: Asked, mark: str, revise: str | None = None) -> str
     if task.needs:
         used = sum(len(part.encode()) for part in parts) + min(len(page.encode()), PAGE_BYTES)
         parts.append(f"## What the tasks before it left\n{VERIFY}\n\n" + _needs(task.needs, mark, max(MAX_BYTES - used, 0)))
+    if task.entries:
+        parts.append(f"## What the memory may have on it\n{ENTRIES}\n" + _fenced("\n".join(task.entries), mark))
     parts += ["## The memory's opening page\n" + _cut(page, PAGE_BYTES, "`t0` has all of it"), END]
     return "\n\n".join(part.rstrip() for part in parts).replace("\0", "\N{REPLACEMENT CHARACTER}") + "\n"
 

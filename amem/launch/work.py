@@ -58,6 +58,8 @@ class Wanted:
     """How long to ask again while there is none; 0 is once."""
     idle_s: float = 30.0
     """Between two questions."""
+    prefetch: bool = True
+    """Whether the prompt names entries that the task likely needs."""
     grading: Grading | None = None
     """How what was done is judged; None for not at all."""
 
@@ -104,11 +106,12 @@ class Desk:
             return Beat.LOST
         return Beat.OVER if answer.refused and answer.data["code"] == "stale_fence" else Beat.RENEWED
 
-    def asked(self, row: dict[str, Any]) -> prompt.Asked:
-        """A claimed task, read for the prompt."""
+    def asked(self, row: dict[str, Any], *, prefetch: bool) -> prompt.Asked:
+        """A claimed task, read for the prompt; with `prefetch` also what the memory may have on it."""
         shown = self.call("task_show", id=row["id"])
         handoffs, lessons = list(shown.data.get("handoffs", ())), list(shown.data.get("lessons", ()))
-        before = [*lessons, *handoffs]
+        before, needs = [*lessons, *handoffs], tuple(self._needs(row["depends_on"]))
+        known = [*before, *(need.note.id for need in needs if need.note is not None)]
         return prompt.Asked(
             id=row["id"],
             title=row["title"],
@@ -117,7 +120,8 @@ class Desk:
             checks=tuple(row.get("check", {}).get("commands", ())),
             last=self.note(before[-1]) if before else None,
             earlier=tuple(before[:-1]),
-            needs=tuple(self._needs(row["depends_on"])),
+            needs=needs,
+            entries=tuple(self.call("task_prefetch", without=known).data.get("lines", ())) if prefetch else (),
         )
 
     def _needs(self, ids: list[str]) -> "Iterator[prompt.Need]":
@@ -167,7 +171,7 @@ def work(
                 desk = Desk(served)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
-                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted.grading)
+                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted)
                     shift.run(asked, checked, settings, stage, composition, served, presence, on_output)
         finally:
             served.stop()
@@ -207,7 +211,7 @@ class _Shift:
 
     def __init__(
         self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None], facts: "HostFacts",
-        nursery: "Nursery", wanted: Grading | None,
+        nursery: "Nursery", wanted: Wanted,
     ) -> None:  # fmt: skip
         self._desk = desk
         self._worked = worked
@@ -217,7 +221,8 @@ class _Shift:
         self._note = note
         self._facts = facts
         self._nursery = nursery
-        self._grading = wanted
+        self._wanted = wanted
+        self._grading = wanted.grading
         self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
@@ -235,7 +240,7 @@ class _Shift:
         self._keeper.start()
         try:
             self._note(f"{self._row['id']}: {self._row['title']}")
-            task = self._desk.asked(self._row)
+            task = self._desk.asked(self._row, prefetch=self._wanted.prefetch)
             revise = self._grading.revise if self._grading is not None else None
             text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
             self._task = task

@@ -15,7 +15,7 @@ from amem.ledger.draft import DEFAULT_PRIORITY, Draft
 from amem.ledger.store import FannedOut, Filter, Holding, Spawn
 from amem.ledger.task import OPEN, Status, Task, known, not_found
 from amem.logs.schema import MemoryRead
-from amem.memory import fence, handoff, outcomes, read
+from amem.memory import fence, handoff, outcomes, prefetch, read
 from amem.memory.owner_tasks import QUARANTINE
 from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
@@ -171,6 +171,19 @@ def _block(memory: Memory, session: Session, given: Arguments) -> Reply:
     done = _done(memory.ledger.block(holding.task, by=session.principal, on=given["on"], fence=holding.fence, session=session.id))
     _let_go(session, holding)
     return Reply(data=views.shown(done))
+
+
+def _prefetch(memory: Memory, session: Session, given: Arguments) -> Reply:
+    """The launcher's: what the held task's harness is told of the record unasked."""
+    task = memory.ledger.show(_holding(memory, session, given).task)
+    words = f"{task.title}\n{memory.ledger.text(task.domain, task.body) or ''}"
+    match prefetch.prefetch(memory, session, words, given.get("without", ())):
+        case prefetch.Prefetched(lines=lines, entries=entries):
+            return Reply(data={"entries": list(entries), "lines": list(lines)})
+        case outcomes.Refused() as no:
+            return refused(no)
+        case never:
+            assert_never(never)
 
 
 def _checked(memory: Memory, session: Session, given: Arguments) -> Reply:
@@ -504,6 +517,12 @@ TOOLS: Mapping[str, Tool] = {
 }  # fmt: skip
 
 LAUNCHERS: Mapping[str, Tool] = {
+    "task_prefetch": Tool(
+        "Summaries of the entries that the held task likely needs.",
+        objects((), without=texts("ids of those that are before it already", 500, 100)),
+        _told(_prefetch),
+        reads=True,
+    ),
     "task_checked": Tool(
         "Say what came of the held task's checks.",
         objects(

@@ -450,6 +450,26 @@ def test_no_session_can_say_that_its_checks_succeeded(desk: Place) -> None:
     assert done.code == 4 and "there is no tool" in done.out and "task_checked" not in done.out.partition("there are")[2]
 
 
+def test_the_prompt_names_entries_that_the_task_likely_needs(desk: Place) -> None:
+    written = [
+        desk.amem("write", "--type", "fact", "--title", title, "--body", body, "--label", label, "--json").json["id"]
+        for title, body, label in (
+            ("Widgets are on two shelves", "Left and right. The body is long.", "internal"),
+            ("Secret widgets", "In the safe.", "restricted"),
+            ("The cafeteria closes at two", "It does.", "internal"),
+        )
+    ]
+    id = filed(desk, "Count the widgets", "All of them.")
+    assert work(desk, *agent(desk, "sys.exit(3)")).code == 4
+    part = prompt(desk).partition("## What the memory may have on it")[2].partition("## The memory's opening page")[0]
+    assert written[0] in part and "Widgets are on two shelves" in part and "The body is long" not in part
+    assert written[1] not in prompt(desk) and written[2] not in part
+    (read,) = [line for line in desk.log("reads.jsonl") if line["tool"] == "prefetch"]
+    assert read["entries"] == [written[0]] and read["task"] == id
+    assert work(desk, "--no-prefetch", *agent(desk, COMPLETE)).code == 0
+    assert "What the memory may have" not in prompt(desk)
+
+
 GRADED = ("--model", "writer-1", "--grade", "2", "--grade-model", "grader-1")
 
 

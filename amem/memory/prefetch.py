@@ -1,0 +1,71 @@
+"""Prefetch: the summaries of the entries that a task likely needs, never their bodies.
+
+The hits of a search on the task's words, and what the read log shows found together with those. All of it under the session's read filter,
+so a policy that narrows reads narrows this too; the log has it as one read.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from amem.logs.reader import recent
+from amem.memory.outcomes import Refused
+from amem.memory.read import log, reader, visible
+from amem.memory.session import Memory, Session
+from amem.model.entry import Status, tokens
+from amem.record.rows import Row
+
+HITS = 5
+TOGETHER = 3
+"""Searches that found an entry beside one of the hits, before it joins them."""
+MOST_ENTRIES, MOST_TOKENS = 8, 600
+QUERY_CHARACTERS = 4000
+LOOKED_AT_BYTES = 4 << 20
+"""Of the read log, from its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetched:
+    """What was served: the lines, and the entries that they name."""
+
+    lines: tuple[str, ...]
+    entries: tuple[str, ...]
+
+
+def prefetch(memory: Memory, session: Session, words: str, without: Collection[str] = ()) -> Prefetched | Refused:
+    """The entries that a task with these words likely needs, but for those that its reader has before it already."""
+    filter = reader(memory, session)
+    if isinstance(filter, Refused):
+        return filter
+    with memory.lock:
+        hits = [hit.id for hit in memory.index.search(words[:QUERY_CHARACTERS], filter, limit=HITS).hits] if words.strip() else []
+    rows: list[Row] = []
+    lines: list[str] = []
+    left = MOST_TOKENS
+    for id in dict.fromkeys((*hits, *_together(memory, session, hits))):
+        row = visible(memory, session, id) if id not in without else None
+        if row is None or row.status is not Status.ACTIVE or row.domain != session.domain:
+            continue
+        line = f"- {row.id} ({row.type}, {row.tier}) {row.title}: {row.summary}"
+        size = tokens(line + "\n")
+        if len(rows) == MOST_ENTRIES or size > left:
+            continue
+        rows.append(row)
+        lines.append(line)
+        left -= size
+    if rows:
+        log(memory, session, "prefetch", rows, MOST_TOKENS - left)
+    return Prefetched(lines=tuple(lines), entries=tuple(row.id for row in rows))
+
+
+def _together(memory: Memory, session: Session, hits: Collection[str]) -> Iterator[str]:
+    """Entries that searches of this domain found with one of the hits often enough, the most often found first."""
+    wanted = frozenset(hits)
+    count: Counter[str] = Counter()
+    for event in recent(memory.root.state / "reads.jsonl", LOOKED_AT_BYTES):
+        found = event.get("entries")
+        if event.get("tool") == "search" and event.get("domain") == session.domain and isinstance(found, list) and wanted & {*found}:
+            count.update({*found} - wanted)
+    for id, times in count.most_common():
+        if times >= TOGETHER:
+            yield str(id)
