@@ -20,11 +20,17 @@ _EXTRA_ROOTS = ("/nix/store", "/gnu/store", "/run/current-system")
 
 _ETC = frozenset(
     {
+        "ImageMagick-6",
+        "ImageMagick-7",
+        "OpenCL",
         "alternatives",
         "ca-certificates",
         "crypto-policies",
         "debian_version",
+        "ethertypes",
         "fonts",
+        "glvnd",
+        "groff",
         "inputrc",
         "ld.so.cache",
         "ld.so.conf",
@@ -32,21 +38,40 @@ _ETC = frozenset(
         "locale.alias",
         "locale.conf",
         "localtime",
+        "magic",
+        "magic.mime",
         "mime.types",
+        "netconfig",
         "os-release",
         "perl",
         "protocols",
         "redhat-release",
+        "rpc",
         "services",
+        "sgml",
         "terminfo",
+        "texmf",
         "timezone",
+        "vim",
+        "vulkan",
+        "xml",
         "zoneinfo",
     }
 )
 """Names of /etc that programs need and that hold no secret. What can hold a token (npmrc, wgetrc, gitconfig, environment) is not here."""
 _ETC_STARTS = ("python3", "java-")
-_ETC_BELOW = ("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/java")
-"""Parts of folders whose other parts hold private keys."""
+_ETC_BELOW = (
+    "chromium.d/README",
+    "chromium.d/default-flags",
+    "ssl/certs",
+    "ssl/cert.pem",
+    "ssl/openssl.cnf",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "pki/tls/cert.pem",
+    "pki/java",
+)
+"""Parts of folders whose other parts hold keys."""
 
 
 def facts(spec: SandboxSpec) -> HostFacts:

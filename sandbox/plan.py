@@ -265,9 +265,11 @@ MADE_ETC = frozenset(
 
 
 def _gitconfig(spec: SandboxSpec) -> str:
+    """No credential helper; and the owner's id is another inside, which must not make the whole index look stale."""
+    usual = "[credential]\n\thelper =\n[core]\n\tcheckStat = minimal\n"
     if spec.git is None:
-        return "[credential]\n\thelper =\n"
-    return f'[user]\n\tname = "{spec.git.name}"\n\temail = "{spec.git.email}"\n[credential]\n\thelper =\n'
+        return usual
+    return f'[user]\n\tname = "{spec.git.name}"\n\temail = "{spec.git.email}"\n{usual}'
 
 
 def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:

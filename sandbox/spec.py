@@ -66,7 +66,7 @@ PASSED = (
 """The caller's variables that may come along. None can hold a secret, load code or point git at another configuration."""
 
 CODE_LOADING = ("LD_", "GIT_", "BASH_ENV", "BASH_FUNC_", "PYTHONSTARTUP", "PERL5", "RUBYOPT", "SSH_", "DBUS_", "XDG_RUNTIME")
-"""Beginnings of names that are refused even from the launcher, save for git's author and committer."""
+"""Beginnings of names that are refused even from the launcher, save for those of git below."""
 
 GIT_IDENTITY_NAMES = (
     "GIT_AUTHOR_NAME",
@@ -74,6 +74,7 @@ GIT_IDENTITY_NAMES = (
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
     "GIT_TERMINAL_PROMPT",
+    "GIT_OPTIONAL_LOCKS",
     "GIT_EDITOR",
     "GIT_PAGER",
 )
@@ -263,6 +264,7 @@ def base_env(caller: Mapping[str, str], spec_home: str, user_name: str, path: st
         "SHELL": "/bin/bash",
         "TMPDIR": "/tmp",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",  # a `git status` is no reason to write into the tree
         "NO_PROXY": "127.0.0.1,localhost",
         "no_proxy": "127.0.0.1,localhost",
     }

@@ -4,6 +4,7 @@ A launch forks its stage before anything else is imported and before any key is 
 small single-threaded process.
 """
 
+import errno
 import os
 import sys
 
@@ -66,7 +67,14 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
     except OSError as error:
         # A full disk, a file of another user: the machine's no, not a fault of ours.
         what = f"{error.filename}: " if error.filename else ""
-        output.fail(UnavailableError(f"{what}{error.strerror or error}", hint="amem doctor"), as_json)
+        hint = "df -h; df -i" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "amem doctor"
+        output.fail(UnavailableError(f"{what}{error.strerror or error}", hint=hint), as_json)
+        return exits.ERROR
+    except Exception as error:
+        # SQLite's word for the same; its module is not named here because most commands never load it.
+        if type(error).__name__ != "OperationalError":
+            raise
+        output.fail(UnavailableError(f"a database under the root: {error}", hint="df -h; df -i; amem doctor"), as_json)
         return exits.ERROR
     finally:
         if stage is not None:

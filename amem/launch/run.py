@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.egress import meter
-from amem.errors import AmemError, SandboxError, UnavailableError
+from amem.errors import AmemError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
 from amem.launch import care, instructions, trees
@@ -183,12 +183,10 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     `facts` where `survey` was done, and the home is there, already.
     """
     ready, outcome = sitting.ready, sitting.outcome
-    kept = facts is not None
-    ports = None
+    if facts is None:
+        _make_home(ready)
+    ports, started = None, False
     try:
-        if facts is None:
-            _make_home(ready)
-        kept = True
         _write_home(ready)
         sandbox = confined(ready, settings)
         meter.start_session(settings.root, _row(sitting, settings))
@@ -199,6 +197,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
             running = stage.start(sandbox, sandbox_plan(sandbox, facts))
+            started = True
             if ports is not None:
                 ports.serve(running)
             for warning in running.warnings:
@@ -217,7 +216,6 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree))
             outcome.notes += care.obeyed(sandbox.workdir, outcome.changed)
         except AmemError as error:
-            kept = not isinstance(error, SandboxError)
             outcome.exit, outcome.reason = error.exit_code, error.message
             raise
         finally:
@@ -225,8 +223,9 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if ports is not None:
             ports.end()
-        _remove(str(ready.projection))
-        if not kept:
+        if started:
+            _remove(str(ready.projection))
+        else:
             remove_home(ready)
 
 
@@ -275,7 +274,11 @@ def _make_home(ready: Prepared) -> None:
         os.mkdir(ready.home, 0o700)
     except FileExistsError as error:
         raise UnavailableError(f"the session {ready.id} exists already", hint="leave --session-id out") from error
-    ready.projection.mkdir(mode=0o700, parents=True)
+    try:
+        ready.projection.mkdir(mode=0o700, parents=True)
+    except OSError:
+        remove_home(ready)
+        raise
 
 
 def _write_home(ready: Prepared) -> None:

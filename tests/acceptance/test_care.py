@@ -1,5 +1,6 @@
 """A work tree's own care: what git needs works inside, and nothing that the host obeys changes without a word."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -89,16 +90,34 @@ def test_a_harnesss_settings_in_the_tree_are_read_only_unless_asked_for_and_name
     assert "[core]" in (repo.tree / ".git" / "config").read_text()
 
 
-def test_a_session_that_only_read_leaves_no_word_and_no_change(repo: Place) -> None:
-    def listing() -> list[tuple[object, ...]]:
-        paths = [repo.tree, *sorted(repo.tree.rglob("*"))]
-        return [(str(path), (s := path.lstat()).st_mode, s.st_size, s.st_mtime_ns, s.st_ino, tuple(os.listxattr(path))) for path in paths]
+def listing(*folders: Path) -> list[tuple[object, ...]]:
+    """Everything in these folders: names, modes, owners, sizes, times, attributes."""
+    paths = [path for folder in folders for path in (folder, *sorted(folder.rglob("*")))]
+    return [
+        (str(path), *((s := path.lstat()).st_mode, s.st_uid, s.st_gid, s.st_nlink, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino),
+         {name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)})
+        for path in paths
+    ]  # fmt: skip
 
+
+@pytest.mark.parametrize("flags", [(), ("--snapshot",)], ids=["plain", "snapshot"])
+def test_a_session_that_only_read_leaves_no_word_and_no_change(repo: Place, flags: tuple[str, ...]) -> None:
+    """Plain `git status` too, which the harnesses run by themselves: it would write what it found out into the index."""
+    owner = home(repo, "[user]\n\tname = Ada\n\temail = a@e\n")
+    (repo.base / "home" / ".ssh").mkdir(mode=0o700)
+    (repo.tree / ".gitignore").write_text("ignored\n")
+    (repo.tree / "ignored").write_text("x")
+    (repo.tree / "untracked").write_text("x")
+    (repo.tree / "link").symlink_to("nowhere")
+    (repo.tree / "AGENTS.md").write_text("Be brief.\n")
+    with contextlib.suppress(OSError):  # not on every file system
+        os.setxattr(repo.tree / "untracked", "user.kept", b"1")
     git(repo.tree, "status")
-    before, status = listing(), git(repo.tree, "--no-optional-locks", "status", "--porcelain", "--ignored")
-    done = repo.launch("--", "sh", "-c", "cat deep/er/file; git --no-optional-locks status; git log; ls -la; true")
-    assert done.code == 0 and "obey" not in done.err, done.err
-    assert listing() == before
+    before, status = listing(repo.tree, repo.base / "home"), git(repo.tree, "--no-optional-locks", "status", "--porcelain", "--ignored")
+    script = "cat deep/er/file; git status; git diff; git log; git stash list; grep -r one .; ls -laR; find . -name x; test -w ."
+    done = repo.launch(*flags, "--", "sh", "-c", script, **owner)
+    assert done.code == 0 and "obey" not in done.err.replace("the harness obeys", ""), done.err
+    assert listing(repo.tree, repo.base / "home") == before
     assert git(repo.tree, "--no-optional-locks", "status", "--porcelain", "--ignored") == status
 
 
