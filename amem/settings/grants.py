@@ -6,7 +6,6 @@ Named tuples where nothing more is needed: every command reads this, and a froze
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -34,15 +33,14 @@ class PrincipalGrant(NamedTuple):
     server_tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class DomainGrant:
+class DomainGrant(NamedTuple):
     """One domain: its default classification and who may do what in it."""
 
     default: Label = Label.INTERNAL
     admit_own: bool = False
     transcript_retention_days: int = 30
     contexts: bool = True
-    principals: Mapping[str, PrincipalGrant] = field(default_factory=dict)
+    principals: Mapping[str, PrincipalGrant] = MappingProxyType({})
     """By pattern; the longest one that matches wins."""
 
 
@@ -89,26 +87,29 @@ class Notice(NamedTuple):
     webhook: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Grants:
+class Grants(NamedTuple):
     """The whole of `grants.toml`."""
 
     owner: str
     default_domain: str | None = None
-    people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    people: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """Other people who may act here, each with the OS users that may say so."""
-    domains: Mapping[str, DomainGrant] = field(default_factory=dict)
-    destinations: Mapping[str, DestinationGrant] = field(default_factory=dict)
-    gates: Gates = field(default_factory=Gates)
-    spend: Mapping[str, Spend] = field(default_factory=dict)
+    domains: Mapping[str, DomainGrant] = MappingProxyType({})
+    destinations: Mapping[str, DestinationGrant] = MappingProxyType({})
+    gates: Gates = Gates()
+    spend: Mapping[str, Spend] = MappingProxyType({})
     spend_zone: str = "UTC"
-    ledger_url: str | None = field(default=None, repr=False)
+    ledger_url: str | None = None
     """May hold a password."""
     ledger_space: str | None = None
     """Roots that name the same space share the tasks on a server; without one a root's tasks are its own."""
-    limits: LimitSettings = field(default_factory=LimitSettings)
-    notice: Notice | None = field(default=None, repr=False)
+    limits: LimitSettings = LimitSettings()
+    notice: Notice | None = None
     """None is to be told nothing. A webhook's address may be its secret."""
+
+    def __repr__(self) -> str:
+        """Without what may hold a password."""
+        return f"Grants(owner={self.owner!r}, domains={sorted(self.domains)!r})"
 
     def grant(self, domain: str, principal: str) -> PrincipalGrant | None:
         """The grant of a principal in a domain: everything for the owner, else the longest matching pattern, else None."""

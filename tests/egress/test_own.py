@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -214,7 +213,7 @@ def test_calls_for_a_session_count_towards_it(tmp_path: Path) -> None:
 
     async def run(url: str) -> str:
         way = Way("demo", Auth.KEY)
-        granted = replace(grants, destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC, base_url=url)})
+        granted = grants._replace(destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC, base_url=url)})
         keys = Credentials({"DEMO_API_KEY": "k"}, {})
         async with own.opened(
             Root(tmp_path), granted, keys, way, role=Role.EVALUATOR, domain="dom-me", session="ses-0123456z", lane=Lane.CURATION

@@ -70,3 +70,8 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path: Path, text: str, says: s
 def test_limits_read_sizes_and_durations(tmp_path: Path) -> None:
     found = load(tmp_path, BASE + '[limits]\nprocesses=9\nmemory="512M"\ntmp="1G"\nwall_clock="2h"').limits
     assert (found.processes, found.memory_bytes, found.tmp_bytes, found.wall_clock_s) == (9, 512 << 20, 1 << 30, 7200)
+
+
+def test_grants_do_not_show_the_address_of_the_ledger(tmp_path: Path) -> None:
+    found = load(tmp_path, BASE + '[ledger]\nurl="postgresql://amem:planted-secret@127.0.0.1/amem"')
+    assert found.ledger_url is not None and "planted-secret" not in f"{found!r} {found}"
