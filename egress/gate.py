@@ -58,11 +58,15 @@ class Gate:
     def stranger(self, presented: str | None) -> str | None:
         """Why a caller with this credential is not this session's harness; None when it is."""
         access = self._access
-        if access.token is not None and not _same(presented, access.token):
-            return "the call does not carry this session's token"
-        if access.pinned and not any(_same(presented, secret) for secret in access.pinned):
-            return "the call carries another account than the one this session was given"
-        return None
+        if access.pinned:  # a login's own credential, which nobody else has either
+            known = any(_same(presented, secret) for secret in access.pinned)
+            return None if known else "the call carries another account than the one this session was given"
+        return self.outsider(presented)
+
+    def outsider(self, presented: str | None) -> str | None:
+        """Why a caller with this bearer is not of this session, where the port is on the host; None when it is."""
+        token = self._access.token
+        return None if token is None or _same(presented, token) else "the call does not carry this session's token"
 
     def refusal(self, call: Call, route: Route) -> Refusal | None:
         """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""

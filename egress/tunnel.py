@@ -7,6 +7,7 @@ the generation of the policy are looked at before each piece that goes out.
 """
 
 import asyncio
+import base64
 import contextlib
 import logging
 import re
@@ -116,7 +117,7 @@ class Tunnels:
             except asyncio.LimitOverrunError:
                 raise TunnelError(431, "malformed", "the head of a CONNECT is too long") from None
         host, port, token = _request(head)
-        if (why := self._gate.stranger(token)) is not None and self._access.token is not None:
+        if (why := self._gate.outsider(token)) is not None:
             raise TunnelError(403, "not_this_session", why)
         way = self._access.tunnels.get(host)
         if way is None or port != PORT:
@@ -256,8 +257,16 @@ async def _write(writer: asyncio.StreamWriter, piece: bytes) -> None:
     await writer.drain()
 
 
+def _password(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode("latin-1").partition(":")[2]
+    except ValueError:
+        raise TunnelError(400, "malformed", "the Proxy-Authorization of a CONNECT cannot be read") from None
+
+
 def _request(head: bytes) -> tuple[str, int, str | None]:
-    """Host in lower case, port, and the bearer of `Proxy-Authorization`, from the head of a CONNECT. Raises TunnelError."""
+    """Host in lower case, port, and the bearer of `Proxy-Authorization` (or the password, which is how a proxy's address carries it),
+    from the head of a CONNECT. Raises TunnelError."""
     first, *headers = head[:-4].split(b"\r\n")
     match = _REQUEST.fullmatch(first)
     if match is None:
@@ -270,7 +279,9 @@ def _request(head: bytes) -> tuple[str, int, str | None]:
         if name.lower() in (b"content-length", b"transfer-encoding"):
             raise TunnelError(400, "malformed", "a CONNECT has no body")
         if name.lower() == b"proxy-authorization":
-            token = value.strip().decode("latin-1").partition(" ")[2]
+            scheme, _, token = value.strip().decode("latin-1").partition(" ")
+            if scheme.lower() == "basic":
+                token = _password(token)
     host = match[1].decode().lower()
     port = int(match[2])
     if ".." in host or not 0 < port < 65536:

@@ -262,8 +262,9 @@ def session_env(facts: LaunchFacts) -> dict[str, str]:
 def tunnel(facts: LaunchFacts) -> dict[str, str]:
     """The proxy variables of a launch whose login the egress tunnels. Loopback must stay off the proxy, or MCP goes to it."""
     hosts = "127.0.0.1,localhost"
+    proxy = facts.egress_url if facts.token is None else facts.egress_url.replace("://", f"://amem:{facts.token}@", 1)
     return {
-        "HTTPS_PROXY": facts.egress_url, "https_proxy": facts.egress_url, "NO_PROXY": hosts, "no_proxy": hosts,
+        "HTTPS_PROXY": proxy, "https_proxy": proxy, "NO_PROXY": hosts, "no_proxy": hosts,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ class Cause(NamedTuple):
 FORBIDDEN = Cause("this machine does not let you make user namespaces", "run on a kernel that allows them, or ask its administrator")
 BY_APPARMOR = Cause(
     "AppArmor takes every power out of a new user namespace here (kernel.apparmor_restrict_unprivileged_userns=1)",
-    "sudo install -m 644 packaging/apparmor/amem /etc/apparmor.d/amem && sudo apparmor_parser -r /etc/apparmor.d/amem",
+    "amem doctor --apparmor | sudo tee /etc/apparmor.d/amem >/dev/null && sudo apparmor_parser -r /etc/apparmor.d/amem",
 )
 SWITCHED_OFF = Cause(
     "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone=0)", "sudo sysctl kernel.unprivileged_userns_clone=1"

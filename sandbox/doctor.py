@@ -12,7 +12,7 @@ import tempfile
 from typing import Literal, NamedTuple
 
 from amem.errors import SandboxError
-from amem.sandbox import causes, host, privileges, seccomp
+from amem.sandbox import causes, host, privileges, scope, seccomp
 from amem.sandbox.child import Stage, fork_stage
 from amem.sandbox.plan import plan
 from amem.sandbox.spec import SandboxSpec, base_env
@@ -44,6 +44,7 @@ def checks(timeout_s: float = 10.0) -> list[Check]:
         _filter(),
         _landlock(),
         _root(),
+        _subordinate_ids(),
         _cgroup(),
         _capabilities_door(),
     ]
@@ -86,16 +87,32 @@ def _kernel() -> Check:
 
 
 def _apparmor() -> Check:
-    name = "AppArmor"
+    """The kernel's switch, and the path that a profile for this very install names."""
+    name, path = "AppArmor", program_path()
     restricted = causes.read(causes.APPARMOR)
     if restricted != "1":
-        return Check("backend", name, "ok", "it does not restrict user namespaces here")
-    path = program_path()
+        switch = f"is {restricted}" if restricted else "does not exist"
+        return Check("backend", name, "ok", f"user namespaces are not restricted ({_switch()} {switch}); a profile would name {path}")
     confined = causes.read("/proc/self/attr/current").startswith("amem")
     if confined:
-        return Check("backend", name, "ok", "this process has the profile amem")
-    why = f"user namespaces are restricted; the profile must name {path}, the real path of this program (a link to it does not count)"
+        return Check("backend", name, "ok", f"this process has the profile amem, for {path}")
+    why = f"user namespaces are restricted ({_switch()} is 1); the profile must name {path}, the real path of this program"
+    if os.path.basename(path) == "__main__.py":
+        return Check("backend", name, "missing", f"{why}: `python -m amem` can have none", "start it as `amem`")
+    if os.access(os.path.dirname(path), os.W_OK) and os.geteuid() != 0:
+        why += " (you may write there, so whatever runs as you could use the profile; a path that root owns is better)"
     return Check("backend", name, "missing", why, causes.BY_APPARMOR.fix)
+
+
+def _switch() -> str:
+    return causes.APPARMOR.removeprefix("/proc/sys/").replace("/", ".")
+
+
+def _subordinate_ids() -> Check:
+    why = (
+        "not needed: a session maps one id, which the kernel lets anybody do; /etc/subuid, newuidmap and setuid programs have no part in it"
+    )
+    return Check("backend", "subordinate ids", "ok", why)
 
 
 def program_path() -> str:
@@ -160,10 +177,16 @@ def _root() -> Check:
 
 
 def _cgroup() -> Check:
+    """Whether a whole session's memory can be bounded by the kernel."""
     name = "cgroup"
-    if shutil.which("systemd-run") and _answers(["systemctl", "--user", "is-system-running"]):
-        return Check("backend", name, "not_proven", "a user service manager answers; memory of a whole session could be bounded by it")
-    why = "no user service manager: memory is bounded for each process and process count for the session, not memory of the whole session"
+    version = "2" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "1" if os.path.isdir("/sys/fs/cgroup") else "not mounted"
+    if scope.bus(os.environ) and shutil.which("busctl") and _answers(["systemctl", "--user", "is-system-running"]):
+        why = f"version {version}; your service manager answers, so each session gets a scope with its limits (not proven on this build)"
+        return Check("backend", name, "not_proven", why)
+    why = (
+        f"version {version}, and no service manager of yours: the kernel bounds the memory of each process and the number of tasks; "
+        "the memory of a whole session is looked at once a second, and a session above it is ended"
+    )
     return Check("backend", name, "weak", why)
 
 

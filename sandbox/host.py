@@ -8,7 +8,7 @@ import os
 import stat
 
 from amem.errors import SandboxError
-from amem.sandbox import privileges, stage
+from amem.sandbox import calls, privileges, stage
 from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
@@ -78,14 +78,16 @@ def facts(spec: SandboxSpec) -> HostFacts:
     """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link or a path is missing."""
     user, group = os.geteuid(), os.getegid()
     tree = look(spec.workdir)
+    programs = spec.image or ""
     return HostFacts(
         user=user,
         group=group,
         machine=os.uname().machine,
-        root_links=tuple((path, _link(path)) for path in _ROOTS if os.path.lexists(path)),
-        etc=_etc(),
+        root_links=tuple((path, _link(programs + path)) for path in _ROOTS if os.path.lexists(programs + path)),
+        etc=_etc_of_image(programs) if programs else _etc(),
         devices=tuple(name for name in DEVICES if os.path.exists(f"/dev/{name}")),
-        extra_roots=tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
+        extra_roots=() if programs else tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
+        programs=programs,
         landlock_abi=privileges.landlock_abi(),
         idmap_owners=_owners(spec, tree.common) if user == 0 else None,
         scratch=next(path for path in ("/tmp", "/run", "/mnt", "/var") if os.path.isdir(path)),
@@ -101,6 +103,35 @@ def _etc() -> tuple[tuple[str, str | None], ...]:
     names = [name for name in os.listdir("/etc") if (name in _ETC or name.startswith(_ETC_STARTS)) and name not in MADE_ETC]
     names += [name for name in _ETC_BELOW if os.path.exists(f"/etc/{name}")]
     return tuple((name, _link_inside(f"/etc/{name}")) for name in sorted(names) if os.path.exists(f"/etc/{name}"))
+
+
+def _etc_of_image(image: str) -> tuple[tuple[str, str | None], ...]:
+    """The same of an unpacked image. Its links are followed within it; one that leads to what is not shown whole is left out."""
+    names = [name for name in os.listdir(f"{image}/etc") if (name in _ETC or name.startswith(_ETC_STARTS)) and name not in MADE_ETC]
+    found: list[tuple[str, str | None]] = []
+    for name in sorted((*names, *_ETC_BELOW)):
+        end = resolved(image, f"/etc/{name}")
+        if end is not None and is_below(end, "/usr"):
+            found.append((name, end))
+        elif end == f"/etc/{name}":
+            found.append((name, None))
+    return tuple(found)
+
+
+def resolved(image: str, path: str) -> str | None:
+    """What a path of an unpacked image leads to, as it would inside; None where there is nothing."""
+    top = os.open(image, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = calls.open_beneath(top, path, os.O_PATH, calls.RESOLVE_IN_ROOT)
+    except OSError:
+        return None
+    finally:
+        os.close(top)
+    try:
+        found = os.readlink(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
+    return found.removeprefix(image) if found.startswith(f"{image}/") else None
 
 
 def _link_inside(path: str) -> str | None:

@@ -13,6 +13,7 @@ import os
 import resource
 import select
 from collections.abc import Callable
+from time import monotonic
 
 from amem.sandbox import calls, mounts, network, privileges
 
@@ -20,6 +21,10 @@ RESUME_FOREGROUND = 0x80
 """Added to SIGCONT on the link: give the harness the terminal first."""
 
 _FIRST_FREE = 3
+_LOOK_S = 1
+_PAGE_BYTES = resource.getpagesize()
+_OWN_TASKS = 8
+"""Above the bound by more than this, the kernel is not holding it."""
 _SIGNALS = (*range(1, 32), *range(34, 65))
 """All but the two the C library keeps for itself."""
 
@@ -48,6 +53,12 @@ class Context:
         self.null = -1
         """The new root's /dev/null, once something was covered with it."""
         self.warnings: list[str] = []
+        self.bounds: tuple[int, int] | None = None
+        """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
+        self.crowded = False
+        """The number of tasks was used up once."""
+        self.adopted = False
+        """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
         """Descriptors for the launcher, which go out with the next message: listeners, sockets, the output pipes of a headless run."""
 
@@ -76,6 +87,8 @@ def main(context: Context, steps: tuple[tuple[str, tuple[object, ...]], ...], ru
     except BaseException as error:  # the outer edge of PID 1: nobody above could tell
         send(context.link, ("failed", verb, 0, f"{type(error).__name__}: {error}", ""))
     finally:
+        if context.adopted:
+            _end_descendants()
         os._exit(code)
 
 
@@ -108,8 +121,13 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     poll = select.poll()
     poll.register(wake_read, select.POLLIN)
     poll.register(context.link.fileno(), select.POLLIN)
+    looked_at = monotonic()
     while True:
-        ready = dict(poll.poll())
+        ready = dict(poll.poll(None if context.bounds is None else _LOOK_S * 1000))
+        if context.bounds is not None and monotonic() - looked_at >= _LOOK_S:
+            looked_at = monotonic()
+            if _over_bounds(context, context.bounds):
+                return 137
         if wake_read in ready:
             _drain(wake_read)
             ended = _reap(context, harness)
@@ -121,6 +139,31 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
                 return 137  # the launcher is gone: so is everything here, when this process ends
             for order in orders:
                 _obey(order, harness)
+
+
+def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
+    """Whether everything inside is together above a bound, which ends it; the launcher is told, also when the number of tasks is used up.
+
+    The kernel bounds each process's memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all but a
+    cgroup, which not every machine lets a user have. Memory is what is resident and not a file's, looked at once a second: a burst in
+    between is bounded by the kernel's own limits alone.
+    """
+    memory = tasks = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                tasks += os.stat(f"/proc/{name}/task").st_nlink - 2
+                with open(f"/proc/{name}/statm", "rb") as statm:
+                    _, resident, shared, *_ = statm.read().split()
+            except (OSError, ValueError):
+                continue  # it ended meanwhile
+            memory += (int(resident) - int(shared)) * _PAGE_BYTES
+    if tasks >= bounds[1] and not context.crowded:
+        context.crowded = True
+        send(context.link, ("limit", "processes"))
+    if memory > bounds[0]:
+        send(context.link, ("limit", "memory"))
+    return memory > bounds[0] or tasks > bounds[1] + _OWN_TASKS
 
 
 def _hand_over(context: Context, message: tuple[object, ...]) -> None:
@@ -145,6 +188,8 @@ def _reap(context: Context, harness: int) -> int | None:
             send(context.link, ("stopped", os.WSTOPSIG(status)))
         elif pid == harness:
             code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            if code != 0 and context.bounds is not None:
+                _over_bounds(context, context.bounds)  # may be why
             send(context.link, ("exit", code, 0))
 
 
@@ -310,6 +355,39 @@ def _link(context: Context, path: str, target: str) -> None:
         os.symlink(target, "." + path)
 
 
+def _adopt(context: Context) -> None:
+    privileges.adopt_orphans()
+    context.adopted = True
+
+
+def _end_descendants() -> None:
+    """Kill what is left, generation after generation: the children of one that is killed come to this process."""
+    while children := _children():
+        for pid in children:
+            os.kill(pid, _signal.SIGKILL)
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    """The children of this process, those that ended and wait to be reaped among them."""
+    own, found = str(os.getpid()).encode(), []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stat:
+                    parent = stat.read().rpartition(b")")[2].split()[1]
+            except (OSError, IndexError):
+                continue
+            if parent == own:
+                found.append(int(name))
+    return found
+
+
+def _bounds(context: Context, memory: int, tasks: int) -> None:
+    context.bounds = (memory, tasks)
+
+
 def _limits(context: Context, *pairs: tuple[str, int]) -> None:
     for name, value in pairs:
         most = resource.getrlimit(_RLIMITS[name])[1]
@@ -349,7 +427,9 @@ VERBS: dict[str, Callable[..., object]] = {
     "keyring": lambda context: privileges.join_new_keyring(),
     "enter": lambda context: mounts.enter_root(),
     "read_only": lambda context, path: mounts.read_only(path),
+    "adopt": _adopt,
     "limits": _limits,
+    "bounds": _bounds,
     "descriptors": _descriptors,
     "no_new_privileges": lambda context: privileges.no_new_privileges(),
     "landlock": lambda context, handled, scoped, rules: privileges.landlock(handled, scoped, rules),

@@ -103,6 +103,8 @@ class HostFacts(NamedTuple):
     devices: tuple[str, ...] = DEVICES
     extra_roots: tuple[str, ...] = ()
     """/nix/store, /run/current-system and their like, where the host has them."""
+    programs: str = ""
+    """Where the top folders of programs and the names in /etc are on the host: nowhere else, or below an unpacked image."""
     landlock_abi: int = 0
     idmap_owners: tuple[tuple[str, int, int], ...] | None = None
     """Started by root: (source, owner, group) of each tree to show under the inside id. None: an ordinary user, or no support."""
@@ -125,7 +127,7 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         Step("score", (300,), "score"),
         Step("scrub", (), "scrub"),
         Step("loopback"),
-        Step("listen", (spec.port,)),
+        *((Step("listen", (spec.port,)),) if spec.listens else ()),
         *(Step("listen", (port,)) for port in spec.host_ports),
         *((Step("sockets", (SOCKETS,)),) if spec.ports else ()),
         Step("private"),
@@ -154,11 +156,31 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
     return tuple(step for step in steps if step.layer not in without)
 
 
+def bare(spec: SandboxSpec) -> tuple[Step, ...]:
+    """The steps of a session without a sandbox, which the owner asked for by name: the limits that need no namespace, and a parent that
+    ends what the harness leaves running. No bound on processes: the kernel would count all that the user runs.
+
+    Raises SandboxError("spec", …) as `plan` does.
+    """
+    wrong = problems(spec)
+    if wrong:
+        raise SandboxError("spec", "; ".join(wrong), hint=None)
+    rlimits = tuple(pair for pair in _rlimits(spec) if pair[0] != "NPROC")
+    return (
+        Step("fork"),
+        Step("adopt"),
+        Step("scrub", (), "scrub"),
+        Step("limits", rlimits, "limits"),
+        Step("descriptors", (), "descriptors"),
+    )
+
+
 def _placed(spec: SandboxSpec, host: HostFacts) -> tuple[Bind, ...]:
     """Everything of the host that is shown, shallow targets first, so that no mount hides an earlier one."""
-    links = [Bind(path, path) for path, link in host.root_links if link is None]
-    links += [Bind(path, path) for path in host.extra_roots]
-    links += [Bind(f"/etc/{name}", f"/etc/{name}") for name, link in host.etc if link is None]
+    # Nothing in an image is followed: a link in it is repeated inside, where it leads to the image, and never resolved on the host.
+    shown = [path for path, link in host.root_links if link is None]
+    shown += [*host.extra_roots, *(f"/etc/{name}" for name, link in host.etc if link is None)]
+    links = [Bind(host.programs + path, path, real=bool(host.programs)) for path in shown]
     binds = [Bind(spec.workdir, spec.workdir, True, real=True), *spec.binds]
     if spec.memory_dir is not None:
         binds.append(Bind(spec.memory_dir, "/opt/memory"))
@@ -340,9 +362,9 @@ def _proc() -> list[Step]:
     ]
 
 
-def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+def _rlimits(spec: SandboxSpec) -> tuple[tuple[str, int], ...]:
     limits = spec.limits
-    rlimits = (
+    return (
         ("NPROC", limits.processes),
         ("NOFILE", limits.open_files),
         ("FSIZE", limits.file_size_bytes),
@@ -350,8 +372,13 @@ def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
         # 0 would not stop a core_pattern that is a pipe; 1 does (measured).
         ("CORE", 1),
     )
+
+
+def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
+    limits = spec.limits
     steps = [
-        Step("limits", rlimits, "limits"),
+        Step("limits", _rlimits(spec), "limits"),
+        Step("bounds", (limits.memory_bytes, limits.processes), "limits"),
         Step("descriptors", (), "descriptors"),
         Step("no_new_privileges"),
     ]

@@ -40,7 +40,7 @@ def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: fl
     steps = tuple((step.verb, step.args) for step in plan)
     body = marshal.dumps((_plain(steps), (_plain(spec.argv), _plain(spec.env), spec.cwd), not spec.interactive))
     link = socket.socket(fileno=stage.link.detach())
-    running = Running(stage, link, spec)
+    running = Running(stage, link, spec, confined=all(step.verb != "fork" for step in plan))
     try:
         link.sendall(len(body).to_bytes(4, "little") + body)
         running._await_start(time.monotonic() + timeout_s)
@@ -58,9 +58,9 @@ def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: fl
 class Running:
     """A sandbox with a harness in it."""
 
-    def __init__(self, stage: Stage, link: socket.socket, spec: SandboxSpec) -> None:
+    def __init__(self, stage: Stage, link: socket.socket, spec: SandboxSpec, *, confined: bool = True) -> None:
         self.listener_fd = -1
-        """Listening socket of the sandbox's network namespace; the caller's to close or to hand on."""
+        """Listening socket of the sandbox's network namespace, the caller's to close or to hand on; -1 where the spec wants none."""
         self.host_port_fds: tuple[int, ...] = ()
         """Listening sockets inside, one for each of the spec's `host_ports`; the caller's, like the listener."""
         self.socket_fds: tuple[int, ...] = ()
@@ -74,10 +74,13 @@ class Running:
         self.exec_errno = 0
         """Why the harness was not started (`wait` returns 126 or 127); 0 when it was."""
         self.exit_code: int | None = None
+        self.limit: str | None = None
+        """The limit that everything inside ran into: `memory`, which ended it, or `processes`."""
+        self._confined = confined
         self._stage = stage
         self._link = link
         # Its modes are read before the harness can change them.
-        self._passed = (len(spec.host_ports), SOCKETS if spec.ports else 0)
+        self._passed = (int(spec.listens), len(spec.host_ports), SOCKETS if spec.ports else 0)
         self._terminal = _Terminal(0) if spec.interactive and os.isatty(0) else None
         self._pidfd = -1
         self._buffer = bytearray()
@@ -134,6 +137,8 @@ class Running:
             case ["running", *warnings]:
                 self._started, self.warnings = True, tuple(warnings)
                 self._accept(fds)
+            case ["limit", "memory" | "processes" as name]:
+                self.limit = name
             case ["stopped", number]:
                 self._stopped_by = int(number)
             case ["exit", code, number]:
@@ -147,8 +152,9 @@ class Running:
     def _accept(self, fds: list[int]) -> None:
         """The listeners, the sockets, then the output pipes of a headless run; none the second time."""
         if fds:
-            self.listener_fd = fds.pop(0)
-            listeners, sockets = self._passed
+            own, listeners, sockets = self._passed
+            if own:
+                self.listener_fd = fds.pop(0)
             self.host_port_fds = tuple(fds.pop(0) for _ in range(listeners))
             self.socket_fds = tuple(fds.pop(0) for _ in range(sockets))
         if len(fds) >= 2:
@@ -188,7 +194,10 @@ class Running:
             self.stdout_fd = self.stderr_fd = None
 
     def _strike(self) -> None:
-        if self._pidfd >= 0:
+        if not self._confined:
+            with suppress(OSError):
+                self._link.shutdown(socket.SHUT_RDWR)  # it ends what it started, and then itself
+        elif self._pidfd >= 0:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 

@@ -147,6 +147,10 @@ class SandboxSpec(NamedTuple):
     """Ports that listen inside, and whose listening descriptors come out, for services of the host."""
     read_only: bool = False
     """The work tree, its git directory and every bind are only shown."""
+    listens: bool = True
+    """The listener is made inside and comes out; without it, a relay inside binds the port."""
+    image: str | None = None
+    """Host path of an unpacked image, whose programs are shown in place of the host's."""
 
 
 def problems(spec: SandboxSpec) -> tuple[str, ...]:
@@ -158,6 +162,8 @@ def problems(spec: SandboxSpec) -> tuple[str, ...]:
     for bind in spec.binds:
         paths[f"bind source {bind.source!r}"] = bind.source
         paths[f"bind target {bind.target!r}"] = bind.target
+    if spec.image is not None:
+        paths["image"] = spec.image
     for hidden in spec.hidden:
         paths[f"hidden {hidden!r}"] = hidden
     found += [f"{name} must be an absolute path without '..' or a doubled slash" for name, path in paths.items() if not _is_plain(path)]

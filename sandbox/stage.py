@@ -18,6 +18,9 @@ from amem.sandbox.ids import OUTSIDE_ID
 EARLY = ("loopback", "private")
 """The verbs PID 1 carries out before it has a plan: they are the same in every plan."""
 
+WAYS = ("clone", "fork")
+"""The verb that makes PID 1: into namespaces of its own, or into none, where the owner asked for that by name."""
+
 USUAL_INSIDE_ID = 1000
 
 Steps = tuple[tuple[str, tuple[object, ...]], ...]
@@ -130,22 +133,27 @@ def _build(context: init.Context, life: int, early: Init | None, body: bytes) ->
     link, verb = context.link, "idmap"
     steps: Steps = marshal.loads(body)[0]
     try:
-        at = [each for each, _ in steps].index("clone")
+        at = _way(steps)
         for _, args in steps[:at]:
             idmap(context, *args)  # type: ignore[arg-type]
-        verb = "clone"
+        verb = steps[at][0]
         maps: tuple[int, int, int, bool] = steps[at][1]  # type: ignore[assignment]
         if early is not None and early.maps != maps:
             early.discard()
             early = None
-        made = early if early is not None else _new_init(context, life, maps)
+        made = _new_parent(context, life) if verb == "fork" else early or _new_init(context, life, maps)
     except OSError as error:
         init.send(link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
         return 125
     init.send(link, ("pid", made.pid), [made.pidfd])
     link.close()
     _feed(made.feed, context, body)
-    return _watch(made.pid, made.pidfd, life)
+    return _watch(made.pid, made.pidfd, life if verb == "clone" else -1)
+
+
+def _way(steps: Steps) -> int:
+    """Where in the steps PID 1 is made."""
+    return next(number for number, (verb, _) in enumerate(steps) if verb in WAYS)
 
 
 def _feed(feed: _socket.socket, context: init.Context, body: bytes) -> None:
@@ -176,14 +184,16 @@ def _await_plan(context: init.Context, feed: _socket.socket) -> None:
     if not body:
         os._exit(125)
     steps, run, headless = marshal.loads(body)
-    at = [verb for verb, _ in steps].index("clone")
-    init.main(context, tuple(step for step in steps[at + 1 :] if step[0] not in EARLY), run, headless)
+    after = steps[_way(steps) + 1 :]
+    init.main(context, tuple(step for step in after if step[0] not in EARLY), run, headless)
 
 
 def _watch(pid: int, pidfd: int, life: int) -> int:
+    """Wait for PID 1, and end it with the launcher; one without a pid namespace (`life` is -1) ends what it started, so it ends itself."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    poll.register(life, select.POLLIN)
+    if life >= 0:
+        poll.register(life, select.POLLIN)
     ready = dict(poll.poll())
     if pidfd not in ready:
         _signal.pidfd_send_signal(pidfd, _signal.SIGKILL)
@@ -250,6 +260,18 @@ def _new_init(context: init.Context, life: int, maps: tuple[int, int, int, bool]
         made.discard()
         raise
     return made
+
+
+def _new_parent(context: init.Context, life: int) -> Init:
+    """Fork a process that does PID 1's work without namespaces. It goes on ignoring the terminal's signals, as no PID 1 has to."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    pid, pidfd = calls.clone(0)
+    if pid == 0:
+        os.close(life)
+        ours.close()
+        _await_plan(context, theirs)
+    theirs.close()
+    return Init(pid, pidfd, ours, (0, 0, 0, False))
 
 
 def _map_self(inside: int, user: int, group: int) -> None:

@@ -16,6 +16,7 @@ COMMANDS = {
     "init": Command("amem.commands.init", "command", "make a root: record, grants, prices", "Set up"),
     "doctor": Command("amem.commands.doctor", "command", "check what a launch needs, and say what to do", "Set up"),
     "completion": Command("amem.commands.completion", "command", "print shell completion for bash, zsh or fish", "Set up"),
+    "image": Command("amem.commands.image", "group", "harness images: list, unpack, remove", "Set up"),
     "launch": Command("amem.commands.launch", "command", "run a harness in the sandbox", "Sessions"),
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),

@@ -1,7 +1,10 @@
 """`amem doctor`: what a launch needs, what is there, and the command that mends what is missing."""
 
 import os
+import shlex
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,12 +13,19 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table
-from amem.errors import AmemError
+from amem.errors import AmemError, UnavailableError
 from amem.harnesses import registry
+from amem.harnesses.base import outdated
+from amem.launch import backends
+from amem.model import clock
 from amem.settings import grants as grants_file
 
 SMALL_DISK_BYTES = 1 << 30
 ALARM_DAYS = 7
+CLOCK_SLACK_S = 5.0
+BUILT_YEAR = 2026
+VERSION_S = 20.0
+"""For a harness to say its version; some start slowly."""
 
 
 class Line(NamedTuple):
@@ -34,16 +44,20 @@ class Line(NamedTuple):
 
 @click.command(epilog="Examples: amem doctor    amem doctor --harness claude    amem doctor --config")
 @click.option("--harness", metavar="NAME", help="Also say whether this harness could be launched.")
+@click.option("--backend", type=click.Choice(backends.ASKED), help="Also say whether this backend could be had.")
+@click.option("--apparmor", is_flag=True, help="Print the AppArmor profile for this very install, and nothing else.")
 @click.option("--config", is_flag=True, help="Print every value in force and where it came from.")
 @click.option("--fix", is_flag=True, help="Print the commands that mend what is missing, and nothing else.")
 @click.pass_obj
-def command(context: Context, harness: str | None, config: bool, fix: bool) -> int:
+def command(context: Context, harness: str | None, backend: str | None, apparmor: bool, config: bool, fix: bool) -> int:
     """Check what a launch needs: the true sequence of system calls in a child, the root, keys, harnesses."""
     if config:
         return _print_config(context)
+    if apparmor:
+        return _print_profile()
     if harness is not None:
         registry.load(harness)
-    lines = [*_backend(), *_root(context), *_machine(context), *_harnesses(context, harness)]
+    lines = [*_backend(), *_backends(context, backend), *_root(context), *_machine(context), *_harnesses(context, harness)]
     healthy = all(line.state != "missing" for line in lines)
     if context.flags.json:
         print_json({"checks": [line.shape() for line in lines], "ok": healthy})
@@ -68,6 +82,52 @@ def _backend() -> Iterator[Line]:
         yield Line(check.area, check.name, check.state, check.why or "", check.fix or "")
 
 
+def _backends(context: Context, asked: str | None) -> Iterator[Line]:
+    """Each way of confining a session that is not the usual one, and what it would take."""
+    current = backends.image(context.where)
+    if current is not None:
+        from amem.launch import images
+
+        found = next((image for image in images.images(context.where) if image.current), None)
+        has = ", ".join(f"{name} {version}" for name, version in found.harnesses.items()) if found is not None else ""
+        state = "ok" if found is not None else "missing"
+        yield Line("backend", "image", state, f"{os.path.basename(current)}: {has or 'no harness of amem'}", "" if found else "make unpack")
+    else:
+        state = "missing" if asked == "image" else "ok"
+        yield Line("backend", "image", state, "none was unpacked: a session is shown this machine's programs", "make image unpack")
+    yield Line("backend", "relay", "ok", "needs what the namespaces need")
+    yield _unconfined(context)
+    for row in backends.BACKENDS.values():
+        if not row.proven:
+            state, why = "not_proven", f"{row.summary}: its profile and commands are built (--dry-run), and start nothing"
+            yield Line("backend", row.name, "missing" if asked == row.name else state, why, "amem launch --backend auto")
+
+
+def _unconfined(context: Context) -> Line:
+    """A session without a sandbox could change what the root holds, so those that were are named for good."""
+    from amem.egress import meter
+
+    ran = [row for row in meter.sessions(context.where) if row["backend"] == backends.UNCONFINED.name]
+    if not ran:
+        return Line("backend", "unconfined", "ok", "no session of this root ran without a sandbox; auto never picks that")
+    last, times = ran[0], "one session" if len(ran) == 1 else f"{len(ran)} sessions"
+    why = f"{times} ran without a sandbox, last {last['id']} at {last['started_at']}; they could have changed anything that is yours"
+    return Line("backend", "unconfined", "weak", why, "amem verify")
+
+
+def _print_profile() -> int:
+    from amem.sandbox import apparmor, doctor
+
+    path = doctor.program_path()
+    if os.path.basename(path) == "__main__.py":
+        raise UnavailableError("a profile goes by the script's path, and `python -m amem` has none", hint="amem doctor --apparmor")
+    try:
+        print(apparmor.profile(path), end="")
+    except ValueError as error:
+        raise UnavailableError(str(error), hint="install amem at another path") from error
+    return exits.DONE
+
+
 def _root(context: Context) -> Iterator[Line]:
     root = context.where
     if not root.grants.is_file():
@@ -82,6 +142,7 @@ def _root(context: Context) -> Iterator[Line]:
         yield Line("root", "settings", "missing", error.message, error.hint or "")
         return
     yield Line("root", "grants", "ok", f"{root.path}: owner {grants.owner}, {', '.join(grants.domains)}")
+    yield _modes(context)
     yield _policy(context)
     from amem.egress.destinations import DESTINATIONS
 
@@ -105,6 +166,18 @@ def _root(context: Context) -> Iterator[Line]:
             index.close()
         why = f"{report.entries} entries" + (f", {len(report.problems)} files with a problem" if report.problems else "")
         yield Line("root", "record", "weak" if report.problems else "ok", why, "amem reindex" if report.problems else "")
+
+
+def _modes(context: Context) -> Line:
+    """What is the owner's alone is."""
+    root = context.root
+    open_to_others = [
+        path for path in (root.path, root.record, root.state, root.homes, root.credentials) if path.exists() and path.stat().st_mode & 0o077
+    ]
+    if not open_to_others:
+        return Line("root", "modes", "ok", "only you may read it")
+    named = " ".join(shlex.quote(str(path)) for path in open_to_others)
+    return Line("root", "modes", "weak", f"other users may look into {named}", f"chmod go= {named}")
 
 
 def _databases(context: Context) -> Iterator[Line]:
@@ -175,6 +248,19 @@ def _machine(context: Context) -> Iterator[Line]:
     free = shutil.disk_usage(place).free
     state = "ok" if free > SMALL_DISK_BYTES else "weak"
     yield Line("machine", "disk", state, f"{free >> 20:,} MiB free under {place}")
+    yield _clock(context)
+
+
+def _clock(context: Context) -> Line:
+    """Leases, day limits and the order of events go by this machine's clock: it must not be behind what the root already holds."""
+    now = clock.now()
+    state = context.where.state
+    logs = [path.stat().st_mtime for path in state.glob("*.jsonl")] if state.is_dir() else []
+    ahead_s = max(logs, default=0.0) - now.timestamp()
+    if ahead_s > CLOCK_SLACK_S or now.year < BUILT_YEAR:
+        why = f"it says {clock.stamp(now)}, and the root was written to {ahead_s:.0f} s after that" if ahead_s > 0 else clock.stamp(now)
+        return Line("machine", "clock", "weak", why, "set the clock")
+    return Line("machine", "clock", "ok", clock.stamp(now))
 
 
 def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
@@ -185,11 +271,32 @@ def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
             continue
         harness = registry.load(name)
         found = find_program(harness, context.environment)
-        if found is not None:
-            where = f"{found.pinned} (pinned)" if found.pinned else found.argv[-1]
-            yield Line("harness", name, "ok", where)
+        if found is not None and found.pinned:
+            yield Line("harness", name, "ok", f"{found.pinned} (pinned)")
+        elif found is not None:
+            version = _version(found.argv)
+            old = outdated(harness, version)
+            yield Line("harness", name, "weak" if old else "ok", old or f"{version}: {found.argv[-1]}", harness.install if old else "")
         elif asked is not None:
             yield Line("harness", name, "missing", "not on PATH and not in amem's cache", harness.install)
+    home = context.environment.get("HOME") or os.path.expanduser("~")
+    tables = [registry.load(name) for name in registry.names()]
+    logins = [each.name for each in tables if each.login is not None and os.path.isfile(os.path.join(home, each.login.file))]
+    yield Line("harness", "logins", "ok", f"found for {', '.join(logins)}" if logins else "none: --auth key or gateway needs none")
+
+
+def _version(argv: tuple[str, ...]) -> str:
+    """What a harness of this machine calls itself, in one line, with an empty home so that it changes nothing of its owner's."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {"HOME": home, "PATH": os.environ.get("PATH", os.defpath), "TERM": "dumb"}
+        try:
+            done = subprocess.run(
+                [*argv, "--version"], env=environment, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                errors="replace", timeout=VERSION_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return "it does not say its version"
+    return one_line((done.stdout + done.stderr).strip()[:80]) or "it does not say its version"
 
 
 def _print_config(context: Context) -> int:

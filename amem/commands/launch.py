@@ -10,6 +10,7 @@ from amem.cli.context import Context
 from amem.cli.output import note, print_json, visible
 from amem.commands import flags
 from amem.errors import UsageError
+from amem.launch import backends
 from amem.model.ids import is_id
 from amem.model.label import Label
 
@@ -50,7 +51,8 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 @click.option("--prompt", metavar="TEXT", help="Run headless on this prompt; - reads it from stdin.")
 @click.option("--subagents", type=click.Choice(["board", "harness"]), default="harness", show_default=True)
 @click.option("--no-handoff", is_flag=True, help="Do not exit 4 when the session left no handoff.")
-@click.option("--backend", type=click.Choice(["auto", "namespaces"]), default="auto", show_default=True)
+@click.option("--backend", type=click.Choice(backends.ASKED), default="auto", show_default=True, help="How the session is confined.")
+@click.option("--unconfined", is_flag=True, help="Without any sandbox: the harness has all your rights. Short for --backend unconfined.")
 @flags.domain
 @click.option("--label", type=flags.LABELS, help="A floor for the session's label.")
 @click.option("--workdir", default=".", show_default=True, metavar="PATH", help="The work tree, the only place a session writes.")
@@ -62,11 +64,11 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 @click.option("--port", "ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port inside on the host.")
 @click.option("--host-port", "host_ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port of the host inside.")
 @click.option("--timeout", type=flags.DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
-@click.option("--max-procs", type=int, metavar="N")
-@click.option("--max-memory", type=flags.SIZE, metavar="SIZE")
-@click.option("--max-files", type=int, metavar="N")
-@click.option("--max-file-size", type=flags.SIZE, metavar="SIZE")
-@click.option("--max-tmp", type=flags.SIZE, metavar="SIZE")
+@click.option("--max-procs", type=click.IntRange(1), metavar="N", help="Processes and threads of the session.")
+@click.option("--max-memory", type=flags.SIZE, metavar="SIZE", help="Memory of each process, and of all together.")
+@click.option("--max-files", type=click.IntRange(16), metavar="N", help="Files that a process may have open.")
+@click.option("--max-file-size", type=flags.SIZE, metavar="SIZE", help="What one file may hold.")
+@click.option("--max-tmp", type=flags.SIZE, metavar="SIZE", help="/tmp inside; /var/tmp and /dev/shm have a quarter of it.")
 @click.option("--session-id", metavar="ID", hidden=True)
 @click.option("--dry-run", is_flag=True, help="Print environment names, arguments, files and sandbox steps; start nothing.")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -83,7 +85,7 @@ def command(context: Context, /, **options: Any) -> int:
     wanted = asked(options)
     found = settings(context, wanted)
     if options["dry_run"]:
-        return show(run.prepare(wanted, found), context)
+        return show(run.prepare(wanted, found), found, context)
     # The entry point forked the stage before anything was loaded; a caller that is no command line has none yet.
     stage = context.stage or fork_stage()
     quiet = context.flags.json
@@ -124,12 +126,18 @@ def asked(options: dict[str, Any]) -> "Asked":
     prompt = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
     if prompt is not None and not prompt.strip():
         raise UsageError("--prompt is empty; leave it out for an interactive session", hint="amem launch --help")
+    backend = options["backend"]
+    if options["unconfined"]:
+        if backend not in ("auto", "unconfined"):
+            raise UsageError(f"--unconfined and --backend {backend} exclude each other", hint="amem launch --help")
+        backend = "unconfined"
     session_id = options["session_id"]
     if session_id is not None and not is_id("session", session_id):
         raise UsageError(f"--session-id {session_id}: expected ses- and eight letters or digits", hint="amem launch --help")
     return Asked(
-        **{name: options[name] for name in ("harness", "auth", "provider", "model", "args", "subagents", "no_handoff", "backend")},
+        **{name: options[name] for name in ("harness", "auth", "provider", "model", "args", "subagents", "no_handoff", "dry_run")},
         **{name: options[name] for name in ("server_auth", "server_provider", "domain", "workdir", "session_id")},
+        backend=backend,
         prompt=prompt,
         label=Label(options["label"]) if options["label"] else None,
         read_only=options["ro"],
@@ -178,16 +186,13 @@ def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def show(ready: "Prepared", context: Context) -> int:
+def show(ready: "Prepared", found: "Settings", context: Context) -> int:
     """What a launch would do: names of the environment, never its values; argv; files; sandbox."""
-    from amem.sandbox import host
-    from amem.sandbox.plan import plan as sandbox_plan
+    from amem.launch.run import described
 
-    # The private home is not made yet; any folder of the same owner gives the same steps.
-    spec = ready.spec._replace(home=str(context.root.homes))
-    steps = [step.verb for step in sandbox_plan(spec, host.facts(spec))]
     document = {
         "session": ready.id,
+        "backend": ready.plan.backend.name,
         "destination": ready.plan.destination,
         "own_calls": f"{ready.plan.own.destination} ({ready.plan.own.auth})" if ready.plan.own else "none",
         "label": ready.plan.label,
@@ -198,11 +203,16 @@ def show(ready: "Prepared", context: Context) -> int:
         "environment": [name for name, _ in ready.spec.env],
         "files": list(ready.launch.files),
         "binds": [f"{bind.source}{' (rw)' if bind.writable else ''}" for bind in ready.spec.binds],
-        "steps": steps,
+        **described(ready, found),
     }
     if context.flags.json:
         print_json(document)
         return 0
+    from shlex import join
+
     for key, value in document.items():
-        print(f"{key}: {visible(', '.join(value) if isinstance(value, list) else str(value))}")
+        if key in ("profile", "commands"):
+            print(f"{key}:", *(f"  {visible(row if isinstance(row, str) else join(row))}" for row in value), sep="\n")
+        else:
+            print(f"{key}: {visible(', '.join(value) if isinstance(value, list) else str(value))}")
     return 0

@@ -77,7 +77,7 @@ def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> 
     judged = _grading(options)
     grading.checked(judged, asked)
     if options["dry_run"]:
-        return launch.show(run.prepare(asked._replace(prompt=work.BEFORE_THE_CLAIM), settings), context)
+        return launch.show(run.prepare(asked._replace(prompt=work.BEFORE_THE_CLAIM), settings), settings, context)
     wanted = work.Wanted(
         task=options["task"], capabilities=options["capabilities"], patience_s=patience_s, idle_s=options["idle"], grading=judged,
         prefetch=not options["no_prefetch"],

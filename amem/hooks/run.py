@@ -14,7 +14,7 @@ DEADLINE_S = 8.0
 """Below the shortest time that any harness table gives this hook; a hook that is too late lets the tool run."""
 EVENT_LIMIT_BYTES = 8 << 20
 ANSWER_LIMIT_BYTES = 1 << 20
-USAGE = "usage: memory hook pre-tool|pre-compact|session-end [HARNESS] | relay PORT SOCKET | version\n"
+USAGE = "usage: memory hook pre-tool|pre-compact|session-end [HARNESS] | relay PORT SOCKET [PROGRAM…] | version\n"
 # Antigravity takes an answer that says nothing for a denial; all others take it for a leave (public reports, 2026-10).
 ALLOWED = {"agy": b'{"decision":"allow"}'}
 
@@ -43,11 +43,10 @@ def run(argv: list[str]) -> int:
 
             outbox.leave(kind, "".join(harness), read_event)
             return 0
-        case ["relay", port, path]:
-            from amem.sandbox.relay import Relay, listen
+        case ["relay", port, path, *program]:
+            from amem.hooks import relaying
 
-            Relay(listen(int(port)), path).serve()
-            return 0
+            return relaying.run(int(port), path, program)
         case ["version"]:
             from amem import __version__
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from amem.sandbox.run import Running
     from amem.sandbox.worktree import Change
 
+LIMITS = {
+    "memory": "it used up its memory ({memory_bytes} bytes for all of it, --max-memory)",
+    "processes": "it used up its processes ({processes}, --max-procs)",
+    "file_size": "it wrote a file beyond its limit ({file_size_bytes} bytes, --max-file-size)",
+}
+"""By the word that is a session's `reason`: the limit it ran into."""
 MAX_ANSWER_BYTES = 64 << 20
 TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
 
@@ -90,7 +96,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
             sitting.on_output(stream, data)
 
     sitting.began(running)
-    began = time.monotonic()
+    began, killed_before = time.monotonic(), _killed_for_memory()
     with stoppable(running, work, sitting.presence):
         code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
     late = code == TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
@@ -109,6 +115,9 @@ def attend(sitting: Sitting, running: "Running") -> None:
     filed = work.settle()
     _left(outcome, work.session, filed)
     ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped)
+    if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
+        outcome.notes.append(f"the session was ended by a limit: {LIMITS[limit].format(**ready.plan.limits._asdict())}")
+        ended = ended._replace(reason=limit)
     if sitting.finish is not None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
@@ -180,6 +189,27 @@ def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stoppe
         outcome.notes.append("the session left no handoff, so the next one starts from nothing; --no-handoff if that is intended")
         return Ended(NO_HANDOFF, "no_handoff")
     return Ended(0)
+
+
+def _limit(code: int, running: "Running", killed_before: int) -> str | None:
+    """The limit that a harness which failed had run into; None where there is no sign of one.
+
+    A program that is told "no" by the kernel and ends in its own way (a failed allocation, EFBIG) leaves no such sign.
+    """
+    if running.limit is not None:
+        return running.limit
+    if code == 128 + signal.SIGXFSZ:
+        return "file_size"
+    return "memory" if code == 128 + signal.SIGKILL and _killed_for_memory() > killed_before else None
+
+
+def _killed_for_memory() -> int:
+    """How many processes of this machine the kernel has killed for memory, in a cgroup or without."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as counters:
+            return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)
+    except OSError:
+        return 0
 
 
 @contextmanager

@@ -39,6 +39,7 @@ class Composition:
         self._client = client
         self._graded = graded
         self._grading = grading
+        self._token = ready.door.token if ready.door is not None else None
 
     @property
     def root(self) -> "Root":
@@ -86,6 +87,7 @@ class Composition:
             stopped=lambda: self.stopped or force.revoked(),
             generation=force.generation,
             note=memory.append,
+            token=self._token,
             pinned=login.secrets if login is not None else (),
             **{
                 **limits,
@@ -100,9 +102,10 @@ class Composition:
         def mount(app: web.Application) -> None:
             # A session that judges sees nothing of the memory, by path neither.
             projection = None if self._grading else Projection(self._ready.projection)
-            add_routes(
-                app, McpApp(memory, session, board=self._ready.board, worker=worker, grading=self._grading, projection=projection)
+            mcp = McpApp(
+                memory, session, token=self._token, board=self._ready.board, worker=worker, grading=self._grading, projection=projection
             )  # fmt: skip
+            add_routes(app, mcp)
 
         async def serve(doors: Doors, end: asyncio.Event) -> None:
             async with AsyncExitStack() as stack:

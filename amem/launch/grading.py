@@ -54,6 +54,8 @@ def checked(grading: Grading | None, asked: Asked) -> None:
         return
     if not asked.model:
         raise UsageError("--grade needs --model: a grader must be another model than the writer", hint="amem work --help")
+    if asked.backend == "unconfined":
+        raise UsageError("--grade needs a sandbox: a grader may only look at the tree", hint="amem work --help")
     if _same(grading.model, asked.model):
         raise UsageError(f"--grade-model {grading.model}: the writer is {asked.model}; a grader must be another model")
 

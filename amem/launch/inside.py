@@ -17,15 +17,34 @@ _PACKAGE = Path(amem.__file__).parent
 _MODULES = ("__init__.py", "hooks/*.py", "sandbox/__init__.py", "sandbox/relay.py")
 _PROGRAM = """\
 #!{python} -ISB
-import sys; sys.path.append("/opt/memory/lib")
+import sys; sys.path.append("{library}")
 from amem.hooks.run import main; main()
 """
 
 
-def memory_dir(root: Root) -> Path:
+IMAGE_PYTHON = "/usr/bin/python3"
+"""What runs the hooks in an image: the image's own, since this machine's is not shown."""
+
+
+def own_bin(home: str) -> str:
+    """Where a session without a sandbox has the hook program: in its private home."""
+    return f"{home}/.amem/bin"
+
+
+def write_own_bin(home: str, port: int) -> None:
+    """Put the hook program into a private home, with the port on this machine that its egress has."""
+    folder = Path(own_bin(home))
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "port").write_text(f"{port}\n")
+    program = folder / "memory"
+    program.write_text(_PROGRAM.format(python=sys.executable, library=_PACKAGE.parent))
+    program.chmod(0o700)
+
+
+def memory_dir(root: Root, *, image: bool = False) -> Path:
     """The folder for this version of amem; made on first use, whole or not at all."""
     sources = {str(path.relative_to(_PACKAGE)): path for pattern in _MODULES for path in sorted(_PACKAGE.glob(pattern))}
-    program = _PROGRAM.format(python=sys.executable)
+    program = _PROGRAM.format(python=IMAGE_PYTHON if image else sys.executable, library="/opt/memory/lib")
     marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
     # A checksum is enough to tell versions of our own files apart, and hashlib would cost the launch 20 ms.
     target = root.state / "inside" / f"{amem.__version__}-{crc32(f'{program}{marks}{PORT}{sys.version}'.encode()):08x}"

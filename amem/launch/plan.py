@@ -15,7 +15,8 @@ from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, choose
-from amem.launch import trees
+from amem.launch import backends, trees
+from amem.launch.backends import Backend
 from amem.launch.care import Place, holds_git, place
 from amem.model.call import Dialect
 from amem.model.label import Label
@@ -46,6 +47,8 @@ class Asked(NamedTuple):
     subagents: str = "harness"
     no_handoff: bool = False
     backend: str = "auto"
+    dry_run: bool = False
+    """Nothing will be started, so a backend that this machine lacks may be asked what it would run."""
     domain: str | None = None
     label: Label | None = None
     workdir: str = "."
@@ -73,6 +76,9 @@ class Plan(NamedTuple):
     """A launch that may start."""
 
     harness: Harness
+    backend: Backend
+    image: str | None
+    """Host path of the image whose programs are shown."""
     program: registry.Program
     auth: Auth
     destination: str
@@ -122,6 +128,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     grant = grants.grant(domain, principal)
     if grant is None:
         raise ConfigError(f"{root.grants}: grants.{domain}: no pattern covers {principal}: no access", hint="amem doctor --config")
+    backend, image, program = _backend(harness, asked, root, environment)
     table = routes.table(choice.destination, choice.auth, grants, credentials)
     where = place_of(asked.workdir, root, environment)
     binds = tuple(
@@ -131,7 +138,9 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     )
     return Plan(
         harness=harness,
-        program=_program(harness, asked, root, environment),
+        backend=backend,
+        image=image,
+        program=program,
         auth=choice.auth,
         destination=choice.destination,
         routes=table,
@@ -241,11 +250,44 @@ def _extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: 
     return Bind(str(path), str(path), writable, real=True)
 
 
+def _backend(harness: Harness, asked: Asked, root: Root, environment: Mapping[str, str]) -> tuple[Backend, str | None, registry.Program]:
+    """The backend asked for, or by itself the image where one was unpacked that has the harness, else this machine's programs."""
+    image = backends.image(root) if asked.backend in ("auto", "image") else None
+    backend = backends.BACKENDS.get(asked.backend) or backends.BACKENDS["namespaces"]
+    if not asked.dry_run:
+        backends.start(backend)
+    if asked.only_shown and not backend.confined:
+        raise UsageError("a session that may only look needs a sandbox", hint="amem work --help")
+    if (asked.ports or asked.host_ports) and backend.door != backends.INSIDE:
+        raise UsageError(f"--port and --host-port: not with --backend {backend.name}, which passes no sockets", hint="amem launch --help")
+    if asked.backend == "image" and image is None:
+        raise UnavailableError(f"--backend image: no harness image was unpacked under {root.path}", hint="make image unpack")
+    if image is not None:
+        from amem.launch.images import find_program
+
+        found = _command(asked) if harness.name == "command" else find_program(image, harness)
+        if found is not None:
+            return backends.BACKENDS["image"], image, found
+        if asked.backend == "image":
+            raise UnavailableError(f"--backend image: the image has no {harness.name}", hint=f"make image HARNESS={harness.name}")
+    if backend.image:  # the container's own
+        return (
+            backend,
+            None,
+            _command(asked) if harness.name == "command" else registry.Program(argv=(harness.binary,), roots=(), pinned=None),
+        )
+    return backend, None, _program(harness, asked, root, environment)
+
+
+def _command(asked: Asked) -> registry.Program:
+    if not asked.args:
+        raise UsageError("--harness command runs a program: name it after --", hint="amem launch --harness command -- python3 agent.py")
+    return registry.Program(argv=asked.args, roots=(), pinned=None)
+
+
 def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[str, str]) -> registry.Program:
     if harness.name == "command":
-        if not asked.args:
-            raise UsageError("--harness command runs a program: name it after --", hint="amem launch --harness command -- python3 agent.py")
-        return registry.Program(argv=asked.args, roots=(), pinned=None)
+        return _command(asked)
     found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)

@@ -11,32 +11,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.egress import meter
-from amem.errors import AmemError, UnavailableError
+from amem.errors import AmemError, ConfigError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
-from amem.launch import care, instructions, trees
+from amem.launch import backends, care, instructions, trees
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
-from amem.launch.inside import memory_dir
+from amem.launch.inside import memory_dir, own_bin, write_own_bin
 from amem.launch.plan import PORT, Asked, Plan, import_folder, key_folder, own_folders, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.model import clock, ids
 from amem.model.label import Label
 from amem.sandbox import host, spec, worktree
-from amem.sandbox.plan import plan as sandbox_plan
+from amem.sandbox import plan as sandbox_plan
+from amem.sandbox.plan import HostFacts
 
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness
+    from amem.launch.door import Door
     from amem.launch.login import Carried
     from amem.launch.ports import Ports
     from amem.launch.snapshot import Store
     from amem.sandbox.child import Stage
-    from amem.sandbox.plan import HostFacts
+    from amem.sandbox.run import Running
     from amem.settings.credentials import Credentials
     from amem.settings.grants import Grants
     from amem.settings.root import Root
 
+
+HOME = "/home/agent"
+HOOK = ("/opt/memory/memory",)
+SOCKET_PLACE = "/run/amem"
+RELAY = (*HOOK, "relay", str(PORT), f"{SOCKET_PLACE}/egress.sock")
+"""What starts a harness whose egress is reached through a relay inside."""
 
 OWN_TREE = (
     "amem is imported from this work tree: its own folders are read-only inside, but a module that a session adds beside them "
@@ -70,20 +78,49 @@ class Prepared(NamedTuple):
     """What the harness's login on this machine holds, on a subscription."""
     instructions: str | None = None
     """What to say of the tree's instruction files that are not approved."""
+    door: "Door | None" = None
+    """Where the egress listens, if not inside the sandbox."""
+
+    @property
+    def socket_folder(self) -> str:
+        """The folder of the socket that a relay leads to."""
+        return _socket_folder(self.home)
 
 
-def prepare(asked: Asked, settings: Settings) -> Prepared:
-    """Resolve a launch into arguments, files and a sandbox. Makes nothing on disk. Raises AmemError."""
+def _socket_folder(home: str) -> str:
+    homes, session = os.path.split(home)
+    return os.path.join(os.path.dirname(homes), "doors", session)
+
+
+def prepare(asked: Asked, settings: Settings, door: "Door | None" = None) -> Prepared:
+    """Resolve a launch into arguments, files and a sandbox. Makes nothing on disk. Raises AmemError.
+
+    `door` of an earlier preparation of the same session, where it is being served by then.
+    """
     found = plan(asked, settings.root, settings.grants, settings.credentials, settings.environment, settings.domain)
+    opened = door or _door(found)
+    try:
+        return _prepared(asked, settings, found, opened)
+    except BaseException:
+        if opened is not None and door is None:
+            opened.close()
+        raise
+
+
+def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None") -> Prepared:
     session = asked.session_id or ids.draw("session")
+    home = str(settings.root.homes / session)
     facts = LaunchFacts(
         auth=found.auth,
         destination=found.destination,
         program=found.program.argv,
-        egress_url=f"http://127.0.0.1:{PORT}",
+        egress_url=f"http://127.0.0.1:{(door and door.port) or PORT}",
         session=session,
         workdir=found.place.cwd,
-        placeholder=f"amem-{session}",
+        placeholder=door.token.reveal() if door is not None else f"amem-{session}",
+        token=door.token.reveal() if door is not None else None,
+        home=home if found.backend.door == backends.LOOPBACK else HOME,
+        hook=(f"{own_bin(home)}/memory",) if found.backend.door == backends.LOOPBACK else HOOK,
         model=found.model,
         prompt=asked.prompt,
         args=found.args,
@@ -92,13 +129,16 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
     login = _login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
-    home = str(settings.root.homes / session)
     gated = settings.grants.gates.instruction_files == "approved"
     obeyed = instructions.find(settings.root, found.place, whole=gated)
     masked = instructions.maskable(obeyed, found.workdir) if gated else ()
+    if masked and not found.backend.confined:
+        named = ", ".join(each.name for each in masked)
+        raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
+    path = spec.PATH if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
     inside = spec.SandboxSpec(
-        argv=launch.argv,
-        env=tuple({**spec.base_env(settings.environment, facts.home, "agent"), **launch.env}.items()),
+        argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
+        env=tuple({**spec.base_env(settings.environment, facts.home, "agent", path), **launch.env}.items()),
         workdir=found.place.workdir,
         cwd=found.place.cwd,
         home=home,
@@ -114,11 +154,21 @@ def prepare(asked: Asked, settings: Settings) -> Prepared:
         hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
         protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
         git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
+        listens=found.backend.door == backends.INSIDE,
+        image=found.image,
     )
     return Prepared(
         id=session, plan=found, launch=launch, spec=inside, home=home, projection=settings.root.state / "projections" / session,
-        board=asked.subagents == "board", login=login, instructions=instructions.sentence(obeyed, masked=gated),
+        board=asked.subagents == "board", login=login, instructions=instructions.sentence(obeyed, masked=gated), door=door,
     )  # fmt: skip
+
+
+def _door(found: Plan) -> "Door | None":
+    if found.backend.door == backends.INSIDE:
+        return None
+    from amem.launch.door import Door
+
+    return Door(loopback=found.backend.door == backends.LOOPBACK)
 
 
 def _login(harness: "Harness", host_home: str) -> "Carried | None":
@@ -131,13 +181,38 @@ def _login(harness: "Harness", host_home: str) -> "Carried | None":
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
     """The interpreter that runs the hooks, the harness, what the owner added, and amem itself where it lies in the tree."""
     trees = (str(found.workdir), *(bind.target for bind in found.binds if bind.writable))
+    interpreter = spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix)
+    image = found.image or ""
     binds = [
-        *spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix),
-        *(spec.Bind(root, root) for root in found.program.roots),
+        *(() if found.backend.image else interpreter),
+        *(spec.Bind(image + root, root, real=bool(image)) for root in found.program.roots),
         *found.binds,
         *(bind for tree in trees for bind in spec.own_paths(tree, *own_folders())),
     ]
     return tuple({bind.target: bind for bind in binds}.values())
+
+
+def described(ready: Prepared, settings: Settings) -> dict[str, Any]:
+    """What would confine a session: the steps of its sandbox, or the profile and command lines of a backend that is not proven."""
+    backend = ready.plan.backend
+    if backend.name == "seatbelt":
+        from amem.sandbox import seatbelt
+
+        assert ready.door is not None and ready.door.port is not None
+        path = f"{ready.home}/.amem/seatbelt.sb"
+        return {
+            "profile": seatbelt.profile(ready.spec, ready.door.port).splitlines(),
+            "commands": [list(seatbelt.command(ready.spec, path))],
+        }
+    if backend.name == "wslc":
+        from amem.launch.images import NAME
+        from amem.sandbox import wslc
+
+        lines = (*wslc.before(ready.id), wslc.harness(ready.id, NAME, ready.spec), *wslc.after(ready.id))
+        return {"commands": [list(line) for line in lines]}
+    # The private home is not made yet; any folder of the same owner gives the same steps.
+    spec = ready.spec._replace(home=str(settings.root.homes))
+    return {"steps": [step.verb for step in _steps(ready, spec, _facts(ready, spec))]}
 
 
 def launch(
@@ -158,46 +233,55 @@ def launch(
     return outcome
 
 
-def survey(ready: Prepared, settings: Settings) -> "HostFacts":
+def survey(ready: Prepared, settings: Settings) -> HostFacts:
     """Make the private home and look at the machine with it. Forks, so it comes before any thread. Raises AmemError; no home is left then.
 
     A caller that goes no further removes the home (`remove_home`).
     """
     _make_home(ready)
     try:
-        return host.facts(confined(ready, settings))
+        return _facts(ready, confined(ready, settings))
     except BaseException:
         remove_home(ready)
         raise
 
 
-def surveyed(ready: Prepared, facts: "HostFacts", home: str) -> "HostFacts":
+def surveyed(ready: Prepared, facts: HostFacts, home: str) -> HostFacts:
     """Make the private home of a session that comes after another one of the same launcher: what was surveyed with that one's home."""
     _make_home(ready)
-    return host.rehomed(facts, home, ready.home)
+    return host.rehomed(host.rehomed(facts, home, ready.home), _socket_folder(home), ready.socket_folder)
 
 
-def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], facts: "HostFacts | None" = None) -> None:
+def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], facts: HostFacts | None = None) -> None:
     """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start.
 
     `facts` where `survey` was done, and the home is there, already.
     """
     ready, outcome = sitting.ready, sitting.outcome
+    image = _hold_image(ready)
     if facts is None:
         _make_home(ready)
     ports, started = None, False
+    if not ready.plan.backend.confined:
+        note(backends.LOUD)
     try:
         _write_home(ready)
         sandbox = confined(ready, settings)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
-            facts = facts or host.facts(sandbox)
+            facts = facts or _facts(ready, sandbox)
             before = care.marks(ready.plan.place, facts.tree)
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
-            running = stage.start(sandbox, sandbox_plan(sandbox, facts))
+            bounded = _bound(stage, settings, ready)
+            running = stage.start(sandbox, _steps(ready, sandbox, facts))
             started = True
+            if ready.door is not None:
+                running.listener_fd = ready.door.take()
+            _tell_bounds(running, ready, bounded, note)
+            if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
+                note(f"backend {ready.plan.backend.name}: {ready.plan.backend.summary}")
             if ports is not None:
                 ports.serve(running)
             for warning in running.warnings:
@@ -223,10 +307,51 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     finally:
         if ports is not None:
             ports.end()
+        if ready.door is not None:
+            ready.door.close()
+        if image >= 0:
+            os.close(image)
         if started:
             _remove(str(ready.projection))
         else:
             remove_home(ready)
+
+
+def _facts(ready: Prepared, sandbox: spec.SandboxSpec) -> HostFacts:
+    """What a plan needs to know of this machine; little, without a sandbox."""
+    if ready.plan.backend.confined:
+        return host.facts(sandbox)
+    return HostFacts(os.geteuid(), os.getegid(), tree=worktree.look(sandbox.workdir))
+
+
+def _steps(ready: Prepared, sandbox: spec.SandboxSpec, facts: HostFacts) -> "tuple[sandbox_plan.Step, ...]":
+    return sandbox_plan.plan(sandbox, facts) if ready.plan.backend.confined else sandbox_plan.bare(sandbox)
+
+
+def _hold_image(ready: Prepared) -> int:
+    """A lock that keeps the image from being removed while the session runs; -1 for none. Raises UnavailableError."""
+    if ready.plan.image is None:
+        return -1
+    from amem.launch.images import hold
+
+    return hold(ready.plan.image)
+
+
+def _bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
+    """Put the stage into a cgroup with the session's limits, where this user's service manager makes one."""
+    if not os.path.exists(f"{settings.environment.get('XDG_RUNTIME_DIR', '')}/systemd/private"):
+        return False
+    from amem.sandbox import scope
+
+    return scope.hold(ready.id, stage.pid, ready.plan.limits, settings.environment)
+
+
+def _tell_bounds(running: "Running", ready: Prepared, bounded: bool, note: Callable[[str], None]) -> None:
+    if bounded:
+        from amem.sandbox import scope
+
+        if not scope.holds(ready.id, running.pid):
+            note("the service manager did not take this session into its scope in time: memory is bounded as without one")
 
 
 def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":
@@ -263,15 +388,27 @@ def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcom
 
 
 def confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
-    """The sandbox, with what appears at `/opt/memory` and `/memory`."""
+    """The sandbox, with what appears at `/opt/memory` and `/memory` and, for a relay, `/run/amem`."""
     binds = (*ready.spec.binds, spec.Bind(str(ready.projection), "/memory"))
-    return ready.spec._replace(memory_dir=str(memory_dir(settings.root)), binds=binds)
+    if ready.plan.backend.door == backends.SOCKET:
+        binds = (*binds, spec.Bind(ready.socket_folder, SOCKET_PLACE))
+    return ready.spec._replace(memory_dir=str(memory_dir(settings.root, image=ready.plan.image is not None)), binds=binds)
+
+
+def sealed(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
+    """The same sandbox with no way to the egress. Raises UnavailableError for a session without one."""
+    if not ready.plan.backend.confined:
+        raise UnavailableError("without a sandbox nothing that a session left proves anything", hint="amem work --backend auto")
+    found = confined(ready, settings)
+    return found._replace(listens=True, binds=tuple(bind for bind in found.binds if bind.target != SOCKET_PLACE))
 
 
 def _make_home(ready: Prepared) -> None:
-    """Make the private home. A session id that is taken is refused by the directory."""
+    """Make the private home, and the folder of a relay's socket. A session id that is taken is refused by the directory."""
     try:
         os.mkdir(ready.home, 0o700)
+        if ready.door is not None and ready.plan.backend.door == backends.SOCKET:
+            ready.door.make_socket(ready.socket_folder)
     except FileExistsError as error:
         raise UnavailableError(f"the session {ready.id} exists already", hint="leave --session-id out") from error
     try:
@@ -283,6 +420,8 @@ def _make_home(ready: Prepared) -> None:
 
 def _write_home(ready: Prepared) -> None:
     """Put the harness's files into the home, 0600."""
+    if ready.door is not None and ready.door.port is not None:
+        write_own_bin(ready.home, ready.door.port)
     login = {ready.login.login.file: ready.login.data} if ready.login is not None else {}
     for name, data in {**ready.launch.files, **login}.items():
         path = os.path.join(ready.home, name)
@@ -293,6 +432,8 @@ def _write_home(ready: Prepared) -> None:
 
 def remove_home(ready: Prepared) -> None:
     """A session that never started leaves no home: nothing of a harness ever ran in it."""
+    if ready.door is not None:
+        ready.door.close()
     _remove(str(ready.projection))
     _remove(ready.home)
 
@@ -311,7 +452,7 @@ def _row(sitting: Sitting, settings: Settings) -> dict[str, Any]:
     ready, found, session = sitting.ready, sitting.ready.plan, sitting.work.session
     return {
         "id": ready.id, "harness": found.harness.name, "auth": found.auth, "destination": found.destination, "model": found.model,
-        "backend": "namespaces", "label": session.label if session else found.label, "ceiling": found.ceiling,
+        "backend": found.backend.name, "label": session.label if session else found.label, "ceiling": found.ceiling,
         "task": session.task if session else None, "handling": found.handling, "domain": settings.domain,
         "workdir": str(found.workdir), "pid": os.getpid(), "started_at": clock.stamp(clock.now()),
     }  # fmt: skip

@@ -244,7 +244,7 @@ class _Shift:
             revise = self._grading.revise if self._grading is not None else None
             text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
             self._task = task
-            ready = run.prepare(asked._replace(prompt=text, no_handoff=True, session_id=checked.id), settings)
+            ready = run.prepare(asked._replace(prompt=text, no_handoff=True, session_id=checked.id), settings, checked.door)
             self._settings, self._ready = settings, ready
             self._outcome = Outcome(session=ready.id, label=ready.plan.label)
             self._sitting = sitting = Sitting(
@@ -342,7 +342,7 @@ class _Shift:
         self._note(f"{self._row['id']}: the harness is done; now its checks: {'; '.join(commands)}")
         try:
             found = evidence.examine(
-                commands, run.confined(ready, self._settings), self._facts, self._nursery.stage, timeout_s=ready.plan.timeout_s,
+                commands, run.sealed(ready, self._settings), self._facts, self._nursery.stage, timeout_s=ready.plan.timeout_s,
                 attending=self._attending, ended=self._ended,
             )  # fmt: skip
             tree = Store(self._settings.root, ready.spec.workdir).digest()

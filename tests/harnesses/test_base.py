@@ -1,6 +1,5 @@
 """Choices and refusals common to all harnesses."""
 
-
 import pytest
 
 from amem.errors import UsageError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from amem.sandbox import causes, doctor
+from amem.sandbox import apparmor, causes, doctor
 from amem.sandbox.doctor import Check
-from tests.sandbox.launching import unavailable
+from tests.sandbox.launching import ROOT, unavailable
 
 
 def test_one_row_is_the_launch_itself() -> None:
@@ -48,3 +48,39 @@ def test_kernel_row(monkeypatch: pytest.MonkeyPatch, release: str, state: str) -
     real = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((real.sysname, real.nodename, release, real.version, real.machine)))
     assert doctor._kernel().state == state
+
+
+def test_the_profile_for_the_usual_places_is_the_one_that_is_shipped() -> None:
+    assert (ROOT / "packaging/apparmor/amem").read_text() == apparmor.profile()
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/opt/venv/bin/amem", "/opt/venv/bin/amem"),
+        ("/home/me/my tools/amem", '"/home/me/my tools/amem"'),
+        ("/home/a{b}*?[c]@x/amem", r"/home/a\{b\}\*\?\[c\]\@x/amem"),
+    ],
+)
+def test_the_profile_of_an_install_names_its_path_and_no_other(path: str, line: str) -> None:
+    text = apparmor.profile(path)
+    assert [row for row in text.splitlines() if row.startswith("@{amem_program}")] == [f"@{{amem_program}} = {line}"]
+    assert text.count("userns,") == 1
+
+
+def test_a_path_that_could_add_a_rule_is_refused() -> None:
+    for path in ("/x\nprofile y /** flags=(unconfined) {", "amem"):
+        with pytest.raises(ValueError, match="cannot stand"):
+            apparmor.profile(path)
+
+
+def test_python_m_amem_is_told_that_it_can_have_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/opt/amem/__main__.py"])
+    monkeypatch.setattr(causes, "read", lambda path: "1" if path == causes.APPARMOR else "")
+    row = doctor._apparmor()
+    assert row.state == "missing" and "python -m amem" in row.why and row.fix == "start it as `amem`"
+
+
+def test_subordinate_ids_are_explained_and_never_missing() -> None:
+    row = doctor._subordinate_ids()
+    assert row.state == "ok" and "/etc/subuid" in row.why

@@ -9,7 +9,7 @@ import pytest
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
-from amem.sandbox.plan import LAYERS, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, plan
+from amem.sandbox.plan import LAYERS, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, bare, plan
 from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec
 
 SPEC = SandboxSpec(
@@ -94,6 +94,7 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("read_only", ("/",)),
         Step("read_only", ("/dev",)),
         Step("limits", (("NPROC", 100), ("NOFILE", 1000), ("FSIZE", 1 << 31), ("DATA", 1 << 30), ("CORE", 1)), "limits"),
+        Step("bounds", (1 << 30, 100), "limits"),
         Step("descriptors", (), "descriptors"),
         Step("no_new_privileges"),
         Step(
@@ -166,6 +167,36 @@ def test_linked_tree_shows_its_common_directory_with_care() -> None:
         ("/repo/.git", "worktrees/x/config.worktree", READ_ONLY),
     ]
     assert Step("hold", ("/srv/work", ".git", READ_ONLY, True), "protect") in made
+
+
+def test_an_image_differs_from_the_hosts_programs_in_where_they_are_taken_from_and_in_nothing_else() -> None:
+    image = HOST._replace(programs="/state/image/img-0")
+    of_host, of_image = plan(SPEC, HOST), plan(SPEC._replace(image="/state/image/img-0"), image)
+    changed = [(before, after) for before, after in zip(of_host, of_image, strict=True) if before != after]
+    image_usr, image_certs = "/state/image/img-0/usr", "/state/image/img-0/etc/ssl/certs"
+    assert changed == [
+        # No link of an image is followed on the host: the last value says so.
+        (Step("take", ("/usr", "/usr", READ_ONLY, False)), Step("take", (image_usr, image_usr, READ_ONLY, True))),
+        (Step("take", ("/etc/ssl/certs",) * 2 + (READ_ONLY, False)), Step("take", (image_certs, image_certs, READ_ONLY, True))),
+        (Step("put", ("/usr", "/usr")), Step("put", (image_usr, "/usr"))),
+        (Step("put", ("/etc/ssl/certs",) * 2), Step("put", (image_certs, "/etc/ssl/certs"))),
+    ]
+
+
+def test_a_relay_inside_binds_the_port_itself() -> None:
+    assert [step for step in plan(SPEC, HOST) if step not in plan(SPEC._replace(listens=False), HOST)] == [Step("listen", (7431,))]
+
+
+def test_the_whole_plan_without_a_sandbox() -> None:
+    assert bare(SPEC) == (
+        Step("fork"),
+        Step("adopt"),
+        Step("scrub", (), "scrub"),
+        Step("limits", (("NOFILE", 1000), ("FSIZE", 1 << 31), ("DATA", 1 << 30), ("CORE", 1)), "limits"),
+        Step("descriptors", (), "descriptors"),
+    )
+    with pytest.raises(SandboxError, match="NUL"):
+        bare(SPEC._replace(argv=("a\0b",)))
 
 
 def test_every_layer_can_be_switched_off_alone() -> None:

@@ -1,0 +1,73 @@
+"""Hold the memory and tasks of a whole session with a cgroup, where the user has a service manager that makes one.
+
+A transient scope, as `systemd-run --user --scope -p MemoryMax=… -p TasksMax=…` makes it; but systemd-run can only put a program into it
+that it starts itself, and the stage runs already, so the same call of the manager is made with the stage's pid. Without a manager
+the bounds of `plan` and PID 1's own look at the session are all there is. Loaded only where a user's bus is there.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from amem.sandbox.spec import Limits
+
+_TIMEOUT_S = 5.0
+
+
+def bus(environment: Mapping[str, str]) -> bool:
+    """Whether the user has a bus of their own, on which a service manager may answer."""
+    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    return runtime.startswith("/") and os.path.exists(f"{runtime}/systemd/private")
+
+
+def name(session: str) -> str:
+    """The scope of a session."""
+    return f"amem-{session}.scope"
+
+
+def command(session: str, pids: tuple[int, ...], limits: Limits) -> list[str]:
+    """What makes the scope around these processes and all that they start."""
+    properties = {
+        "Description": ("s", f"amem session {session}"),
+        "MemoryMax": ("t", limits.memory_bytes),
+        "MemorySwapMax": ("t", 0),
+        "TasksMax": ("t", limits.processes),
+        "CollectMode": ("s", "inactive-or-failed"),
+    }
+    words = [f"{key} {kind} {value}".split(" ", 2) for key, (kind, value) in properties.items()]
+    return [
+        "busctl", "--user", "--quiet", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+        "StartTransientUnit", "ssa(sv)a(sa(sv))", name(session), "fail", str(len(words) + 1),
+        *(word for row in words for word in row), "PIDs", "au", str(len(pids)), *map(str, pids), "0",
+    ]  # fmt: skip
+
+
+def hold(session: str, stage: int, limits: Limits, environment: Mapping[str, str]) -> bool:
+    """Put a stage, and the PID 1 it may have made already, into a scope of their own. False where that cannot be had."""
+    if not bus(environment) or shutil.which("busctl", path=environment.get("PATH")) is None:
+        return False
+    pids = (stage, *_children(stage))
+    try:
+        done = subprocess.run(
+            command(session, pids, limits), env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def holds(session: str, pid: int) -> bool:
+    """Whether a process is in the session's scope: the manager answers before it has moved anything, and a new child may be outside."""
+    try:
+        return any(line.endswith(f"/{name(session)}") for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+    except OSError:
+        return False
+
+
+def _children(pid: int) -> tuple[int, ...]:
+    try:
+        return tuple(int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    except OSError:
+        return ()
