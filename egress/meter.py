@@ -257,6 +257,12 @@ def raise_label(root: Root, session: str, label: str) -> None:
         connection.execute(f"update sessions set label = ? where id = ? and {_RANKS} < ?", (str(label), session, rank))
 
 
+def lower_label(root: Root, session: str, label: str) -> None:
+    """Set the label of a session that has ended: the owner's act, once it was decided."""
+    with _opened(root) as connection:
+        connection.execute("update sessions set label = ? where id = ?", (str(label), session))
+
+
 def end_session(root: Root, session: str, *, exit: int, ended_at: str, reason: str | None = None) -> None:
     """Keep how a session ended; the first end stands."""
     with _opened(root) as connection:

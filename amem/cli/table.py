@@ -44,6 +44,7 @@ COMMANDS = {
     "why": Command("amem.commands.reach", "why", "why an entry is, or is not, served to somebody", "Perimeter"),
     "contain": Command("amem.commands.contain", "command", "take an entry and all it reached out of service; undo it", "Perimeter"),
     "demote": Command("amem.commands.reach", "demote", "take an entry out of service, with a tombstone", "Perimeter"),
+    "declassify": Command("amem.commands.declassify", "group", "lower the label of an entry, a session or a work tree", "Perimeter"),
     "erase": Command("amem.commands.erase", "command", "erase an entry and every passage of it, with a receipt", "Perimeter"),
     "export": Command("amem.commands.bundle", "export", "write entries into a bundle, up to a label", "Perimeter"),
     "import": Command("amem.commands.bundle", "import_", "take a bundle in, through the gates", "Perimeter"),

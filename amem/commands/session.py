@@ -130,7 +130,7 @@ def diff(context: Context, id: str, stat: bool, paths: tuple[str, ...]) -> int:
 @click.pass_obj
 def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run: bool, yes: bool) -> int:
     """Take back what a session changed in its tree. Exits 3 when something had to be kept."""
-    from amem.launch import snapshot
+    from amem.launch import snapshot, trees
 
     store = _snapshots(context, id)
     changes = store.changes(id, paths)
@@ -140,6 +140,8 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
     else:
         flags.confirm(f"take back {len(changes)} changes in {store.workdir}?", yes)
         reverted, kept = snapshot.undo(store, id, changes, force=force)
+        if not kept and not paths and (label := trees.undone(context.root, store.workdir, id)) is not None:
+            note(f"nothing of {id} is left in {store.workdir}: it carries {label} again")
     if context.flags.json:
         print_json({"reverted": reverted, "kept": [{"path": path, "why": why} for path, why in kept.items()]})
     else:

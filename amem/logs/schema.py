@@ -102,6 +102,8 @@ class MemoryAct(Event):
     log = "writes.jsonl"
 
     act: str
+    subject: str | None = None
+    """What the act was about, where that is no entry."""
     entries: tuple[str, ...]
     why: str
     """In the owner's words."""

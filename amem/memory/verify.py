@@ -176,8 +176,11 @@ def _logged(state: Path) -> _Logged:
         for id, digest in event.get("digests", {}).items():
             if id in found.written:
                 found.written[id] = {**found.written[id], "fixed": digest}
+        if event.get("act") == request.DECLASSIFY:
+            for id in event.get("entries", ()):
+                found.written[id] = {**found.written.get(id, event), "classification": event.get("to", "public")}
         if event.get("act") in (request.DEMOTE, request.ERASE):
-            found.acts.update(dict.fromkeys(event["entries"], event["act"]))
+            found.acts.update(dict.fromkeys(event.get("entries", ()), event["act"]))
     return found
 
 

@@ -293,7 +293,7 @@ def _again(tables: Tables, store: Store, ids: Iterable[str]) -> None:
 
 
 def _logged_labels(root: Root) -> dict[str, int]:
-    """The highest label under which the log of writes says each entry was stored."""
+    """The highest label under which the log of writes says each entry was stored, since the owner last lowered it."""
     labels: dict[str, int] = {}
     for event in reader.events(root.state / MemoryWrite.log):
         if event.get("event") == MemoryWrite.event and isinstance(entry_id := event.get("entry"), str):
@@ -302,6 +302,8 @@ def _logged_labels(root: Root) -> dict[str, int]:
             except ValueError:
                 continue
             labels[entry_id] = max(rank, labels.get(entry_id, 0))
+        elif event.get("act") == "declassify":
+            labels |= dict.fromkeys(event.get("entries", ()), Label(event.get("to", "public")).rank)
     return labels
 
 

@@ -137,6 +137,8 @@ class Tables:
         row = _row(known[0] if known else None, entry, label, successor, acl, folder, place, series, turn)
         n = self.connection.execute(_SQL["put_entry"], row).lastrowid
         assert n is not None
+        if lowers:
+            self.connection.execute("delete from floor where id = ?", (entry.id,))
         if row[_STATUS] == _ACTIVE:
             near = self._beside(series, turn, acl)
             self.connection.execute(_SQL["put_words"], _words(n, entry, acl, " ".join(near.values())))
