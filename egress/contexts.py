@@ -13,7 +13,7 @@ import queue
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from amem.egress.asked import tools_asked
 from amem.model.call import Dialect, ObservedBy
@@ -21,6 +21,8 @@ from amem.model.label import Label
 
 _PARSED_BYTES = 8 << 20
 """An answer longer than this is kept, and the tools it asks for are not read."""
+_SHORT_BYTES = 1 << 16
+_kept = threading.local()
 
 _log = logging.getLogger(__name__)
 
@@ -129,38 +131,63 @@ class Contexts:
 
 
 class _Answer:
-    """A body being written: compressed into a part file, named by its digest when it is whole."""
+    """A body being written: compressed, into a part file that gets its digest as its name; a short one is written at its end."""
 
     def __init__(self, path: Path) -> None:
-        import zstandard
-
         self._path = path
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._file = open(descriptor, "wb")  # noqa: SIM115  closed by finish or drop
-        self._packer: Any = zstandard.ZstdCompressor(level=3).compressobj()
+        self._file: BinaryIO | None = None
+        self._packer: Any = None
         self._hash = hashlib.sha256()
         self.head: bytearray | None = bytearray()
         """The whole body while it is short enough to be parsed; None for a long one."""
 
     def write(self, piece: bytes) -> None:
         self._hash.update(piece)
-        self._file.write(self._packer.compress(piece))
         if self.head is not None:
             self.head += piece
-            if len(self.head) > _PARSED_BYTES:
-                self.head = None
+        if self._file is not None:
+            self._file.write(self._packer.compress(piece))
+        elif self.head is not None and len(self.head) > _SHORT_BYTES:
+            # A compressor of its own: the bodies under way take turns.
+            self._file, self._packer = self._opened(), _compressor().compressobj()
+            self._file.write(self._packer.compress(self.head))
+        if self.head is not None and len(self.head) > _PARSED_BYTES:
+            self.head = None
 
     def finish(self, folder: Path) -> str:
         """Close the file under its digest, which is returned."""
-        self._file.write(self._packer.flush())
+        if self._file is None:
+            assert self.head is not None
+            self._file = self._opened()
+            self._file.write(_at_once(bytes(self.head)))
+        else:
+            self._file.write(self._packer.flush())
         self._file.close()
         name = "sha256-" + self._hash.hexdigest()
         os.replace(self._path, folder / f"{name}.zst")
         return name
 
     def drop(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         self._path.unlink(missing_ok=True)
+
+    def _opened(self) -> BinaryIO:
+        return open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
+
+
+def _compressor() -> Any:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=3)
+
+
+def _at_once(data: bytes) -> bytes:
+    """A short body compressed, by the thread's one compressor: setting one up takes five times as long as this."""
+    if not hasattr(_kept, "compressor"):
+        _kept.compressor = _compressor()
+    packed: bytes = _kept.compressor.compress(data)
+    return packed
 
 
 def _digest(data: bytes) -> str:

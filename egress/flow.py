@@ -155,6 +155,8 @@ CREDENTIALS = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-ke
 _OVERRIDES = frozenset(("x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"))
 _NOT_OUT = HOP | _OWN | _OVERRIDES
 
+_NONE: frozenset[str] = frozenset()
+
 Headers = list[tuple[str, str]]
 
 
@@ -178,6 +180,8 @@ def incoming(headers: Iterable[tuple[str, str]]) -> Headers:
 
 def _nominated(pairs: Headers) -> frozenset[str]:
     named = {part.strip().lower() for name, value in pairs if name.lower() == "connection" for part in value.split(",")}
+    if not named:
+        return _NONE
     # A caller may not use `connection` to have a header dropped that a rule relies on.
     return frozenset(named - {"content-type", "content-encoding", "anthropic-version", "content-length", "host", ""})
 
@@ -296,6 +300,8 @@ def _members(text: str) -> dict[str, Member]:
 
 
 def _past(text: str, at: int) -> int:
+    if text[at : at + 1] > " ":  # as in most bodies, which have no blanks
+        return at
     match = _BLANK.match(text, at)
     assert match is not None
     return match.end()

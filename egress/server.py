@@ -170,6 +170,8 @@ class _Egress:
 
     async def _body(self, request: web.Request, dialect: Dialect) -> bytes | Reply:
         try:
+            if request.content.is_eof():  # it came with its head, as most do
+                return await request.read()
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:

@@ -49,6 +49,7 @@ class Composition:
     def serve(self) -> Serve:
         """Import and build everything; the result serves. Raises what the parts raise."""
         import asyncio
+        import gc
         from contextlib import AsyncExitStack
         from zoneinfo import ZoneInfo
 
@@ -98,6 +99,7 @@ class Composition:
         )
 
         worker = new_worker()
+        gc.freeze()  # what was imported stays; no collection during a call has to walk it
 
         def mount(app: web.Application) -> None:
             # A session that judges sees nothing of the memory, by path neither.

@@ -14,7 +14,7 @@ def now() -> datetime:
 
 def stamp(instant: datetime) -> str:
     """Write an instant as `…T…sss Z`: UTC, milliseconds, `Z`."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant.microsecond // 1000:03d}Z"
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def parse(text: str) -> datetime:

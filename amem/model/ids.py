@@ -9,6 +9,8 @@ import re
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _C = f"[{_ALPHABET}]"
+_LETTERS = (_ALPHABET * 8).encode()
+"""The letter of each byte."""
 
 _DOM = r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?"
 """A domain without its `dom-`. At most 32 characters, so that a PostgreSQL schema name holds it."""
@@ -33,7 +35,7 @@ _PREFIX = {
 def draw(kind: str, domain: str | None = None) -> str:
     """Draw a new random id of a kind; entries and tasks name their domain. The caller draws again when taken."""
     prefix, length = _PREFIX[kind]
-    letters = "".join(_ALPHABET[byte & 31] for byte in os.urandom(length))
+    letters = os.urandom(length).translate(_LETTERS).decode()
     middle = f"{domain.removeprefix('dom-')}-" if domain is not None else ""
     return f"{prefix}-{middle}{letters}"
 

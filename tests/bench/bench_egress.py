@@ -9,6 +9,7 @@ driver beside the same floor (their ratio to it: about 29 and 4.4 at one call at
 """
 
 import asyncio
+import gc
 import json
 import os
 import socket
@@ -134,7 +135,7 @@ async def ours(listener: socket.socket, upstream: str, folder: Path) -> None:
     """The egress of one session, with everything that a launch gives it."""
     from amem.egress import routes, server
     from amem.egress.meter import Meter
-    from amem.logs.writer import append
+    from amem.logs.writer import Writer
     from amem.model.clock import now
     from amem.model.label import Label
     from amem.policy import engine
@@ -147,12 +148,13 @@ async def ours(listener: socket.socket, upstream: str, folder: Path) -> None:
     root.state.mkdir(parents=True)
     destinations = {"demo": DestinationGrant(ceiling=Label.INTERNAL, base_url=upstream)}
     grants = Grants(owner="human:bench:owner", domains={"dom-me": DomainGrant()}, destinations=destinations)
-    door = Door(engine.load(root.policy, engine.grants_data(grants)), lambda event: append(root.state, event), now)
+    door = Door(engine.load(root.policy, engine.grants_data(grants)), Writer(root.state).append, now)
     access = server.Access(
         session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret("sk-bench"),
         routes=routes.table("demo", routes.Auth.KEY, grants, Credentials({}, {})), label=lambda: Label.PUBLIC, decide=door.decide,
     )  # fmt: skip
     await server.serve(server.application(access, Meter(root)), listener)
+    gc.freeze()  # as a launch does
     await asyncio.Event().wait()
 
 
