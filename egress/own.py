@@ -30,9 +30,9 @@ from amem.model.call import Dialect
 from amem.model.clock import now
 from amem.model.label import Label
 from amem.model.principal import SYSTEM
-from amem.policy import engine
 from amem.policy.door import Door
 from amem.policy.reasons import visible
+from amem.record import policies
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants
 from amem.settings.root import Root
@@ -194,7 +194,7 @@ async def opened(
         root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         logs = Writer(root.state)
         stack.callback(logs.close)
-        door = Door(engine.load(root.policy, engine.grants_data(grants)), logs.append, now)
+        door = Door(policies.engine(root, grants), logs.append, now)
         meter = Meter(root)
         stack.callback(meter.close)
         access = Access(

@@ -34,6 +34,8 @@ class Decision:
     citations: tuple[str, ...] = ()
     """Ids of the record's policies that refused."""
     policy_version: str
+    data_version: str = ""
+    """Of the grants that it was made over."""
     input_digest: str
     result: Mapping[str, Any]
     """Of an allowed read: the filter `{domains, max_label, min_tier}`. Else empty."""

@@ -12,6 +12,9 @@ from amem.policy.decision import Decision
 from amem.policy.engine import PolicyEngine
 from amem.policy.request import Request
 
+SAID = frozenset({"session", "domain", "principal", "task", "subject"})
+"""The fields of a request that its line has anyway."""
+
 
 class Door:
     """Decide and log. `append` writes one event to the decision log and raises when it could not."""
@@ -52,7 +55,7 @@ class Door:
 
 
 def event(request: Request, decision: Decision, at: str) -> PolicyDecision:
-    """The log's record of a decision: what was asked shows as a digest only."""
+    """The log's record of a decision, with what was asked. A request holds no text of anybody's: ids, labels, counts, names of hosts."""
     asked = request.input
     return PolicyDecision(
         at=at,
@@ -69,5 +72,7 @@ def event(request: Request, decision: Decision, at: str) -> PolicyDecision:
         reasons=tuple({"code": reason.code, **reason.facts} for reason in decision.reasons),
         citations=decision.citations,
         policy_version=decision.policy_version,
+        data_version=decision.data_version or None,
         input_digest=decision.input_digest,
+        input={name: value for name, value in asked.items() if name not in SAID},
     )

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from amem.errors import ConfigError, IntegrityError
 from amem.model import ids
+from amem.model.clock import Clock, now, stamp
 from amem.policy import reasons
 from amem.policy.decision import Decision, Reason
 from amem.policy.grants import beyond, grants_data, narrow, resolve
@@ -55,7 +56,7 @@ Module = tuple[str, str]
 NESTING_LIMIT = 12
 """Brackets in brackets: regorus' parse time doubles with each (0.13: 0.2 s at 13, hours at 30), with the GIL held."""
 _CACHED = 1024
-_ENGINES_PER_THREAD = 16
+_ENGINES_PER_THREAD = 32
 _WHERE = re.compile(r"--> (\S+:\d+:\d+)")
 _ERROR = re.compile(r"^(?:\d+ \| *)?error: (.{1,160})", re.MULTILINE)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -67,6 +68,24 @@ _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", 
 """One form of a request: what the digest is over, and of which an evaluation sees the fields that it can name."""
 
 
+class Rule(NamedTuple):
+    """A rule of the record: it adds denials to the decisions of its domain, of every domain where that is None."""
+
+    policy: str
+    text: str
+    domain: str | None = None
+
+
+class Exemption(NamedTuple):
+    """An exception of the record: what policy `breaches` denies is not denied to a session that holds `task`, until then."""
+
+    policy: str
+    domain: str
+    breaches: str
+    task: str
+    expires_at: str
+
+
 class PolicyEngine:
     """Policy modules and their data, ready to decide in any thread.
 
@@ -75,64 +94,77 @@ class PolicyEngine:
     Raises ConfigError when a module does not load or stands in a package it may not, or when `data` would replace one.
     """
 
-    def __init__(self, modules: Sequence[Module], data: Mapping[str, Any], rules: Sequence[Module] = (), *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        modules: Sequence[Module],
+        data: Mapping[str, Any],
+        rules: Sequence[Module | Rule] = (),
+        exemptions: Sequence[Exemption] = (),
+        *,
+        whole: bool = False,
+        clock: Clock = now,
+    ) -> None:
         if "amem" in data:
             raise ConfigError("policy data: the key amem would replace the rules of package amem")
         self._modules = tuple(modules)
         self._paged = not whole and self._modules == builtin()
-        self._rules = tuple(rules)
+        self._rules = tuple(Rule(*rule) for rule in rules)
+        self._exemptions = tuple(exemptions)
         self._data = data
         self._data_json = json.dumps(data, allow_nan=False)
+        self._clock = clock
         self._serial = next(_serials)
-        self._rules_of: dict[str, tuple[Module, ...]] = {}
         self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
-        self._fields: dict[str, frozenset[str] | None] = {}
-        self._steady = not any(_UNSTEADY.search(text) for _, text in (*self._modules, *self._rules))
-        self._answers: dict[str, tuple[Any, Any]] = {}
+        self._ways: dict[tuple[str, str], _Way] = {}
+        self._steady = not any(map(_UNSTEADY.search, _texts(self._modules, self._rules)))
+        self._answers: dict[tuple[tuple[str, ...], str], tuple[Any, Any]] = {}
         """What the policy and the rules said, by all that they could see of the request. Only when steady."""
-        self.version = _version((*self._modules, *self._rules))
-        """`sha256:` and 16 digits over the modules and rules, in order."""
+        self.version = _version((*self._modules, *(tuple(map(str, one)) for one in (*self._rules, *self._exemptions))))
+        """`sha256:` and 16 digits over the modules, rules and exceptions, in order."""
+        self.data_version = _version([(self._data_json,)])
+        """The same over the data."""
+        self._actions: Mapping[Rule, frozenset[str] | None] = {}
         if self._rules or not self._paged:
-            self._interpreter("")
-        told = [(rule, _actions(*rule)) for rule in self._rules]
-        self._rules_of = {
-            action: tuple(rule for rule, actions in told if actions is None or action in actions)
-            for action in frozenset().union(*(actions for _, actions in told if actions))
-        }
-        """The record's rules that can deny an action, for the actions that some rule names; all rules for any other."""
+            for domain in dict.fromkeys(("", *(rule.domain or "" for rule in self._rules))):
+                _build(self._modules, self._of(domain), self._data_json)
+            self._actions = {rule: _actions(rule.policy, rule.text) for rule in self._rules}
 
     def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
         """The same policy over other data: after `grants.toml` changed."""
-        return PolicyEngine(self._modules, data, self._rules)
+        return PolicyEngine(self._modules, data, self._rules, self._exemptions, clock=self._clock)
+
+    def concerns(self, action: str, domain: str) -> bool:
+        """Whether anything but the built-in policy has a word in decisions on an action: a root's own, or a rule of the record."""
+        return self._modules != builtin() or bool(self._way(action, domain).rules)
 
     def decide(self, request: Request) -> Decision:
         """Evaluate one request. Never raises for what the policy or the request is like: that is a denial."""
         grant = self._grant(request.input)
+        way = self._way(request.action, request.input.get("domain", ""))
         whole = {**request.input, "action": request.action, "grant": grant}
         try:
             asked = _CANONICAL.encode(whole)
-            seen = (
-                asked if (fields := self._seen(request.action)) is None else _CANONICAL.encode({k: whole[k] for k in fields & whole.keys()})
-            )
+            seen = asked if way.fields is None else _CANONICAL.encode({name: whole[name] for name in way.fields & whole.keys()})
         except (TypeError, ValueError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
-        found, denials = self._answers.get(seen, (None, None))
+        known = (way.names, seen)
+        found, denials = self._answers.get(known, (None, None))
         if found is None:
             try:
-                interpreter = self._interpreter(request.action)
+                interpreter = self._interpreter(way)
                 interpreter.set_input_json(seen)
                 found = interpreter.eval_rule("data.amem.decision")
-                denials = interpreter.eval_rule("data.amem.record.denials") if self._rules_of.get(request.action, self._rules) else []
+                denials = interpreter.eval_rule("data.amem.record.denials") if way.rules else []
             except BaseException as error:  # a panic of regorus is a BaseException
-                _running.engines.pop(self._key(request.action), None)
+                _running.engines.pop((self._serial, way.names), None)
                 if not _is_regorus(error):
                     raise
                 return self._deny(request, digest, "policy_error", why=_told(error))
             if self._steady:
                 if len(self._answers) >= _CACHED:
                     self._answers.clear()
-                self._answers[seen] = found, denials
+                self._answers[known] = found, denials
         try:
             return self._read(request, grant, digest, found, denials)
         except (TypeError, ValueError, KeyError) as error:
@@ -148,9 +180,12 @@ class PolicyEngine:
         why = [_reason(told) for told in found.get("reasons", [])]
         citations: tuple[str, ...] = ()
         if denials:
-            citations = tuple(dict.fromkeys(denial["policy"] for denial in denials))
-            why += [_reason({"code": "record_rule", **denial}) for denial in denials]
-            allow = hold = False
+            lifted = self._lifted(request) if self._exemptions else {}
+            standing = [denial for denial in denials if denial["policy"] not in lifted]
+            citations = tuple(dict.fromkeys(lifted.get(denial["policy"], denial["policy"]) for denial in denials))
+            why += [_reason({"code": "record_rule", **denial}) for denial in standing]
+            if standing:
+                allow = hold = False
         if allow and (why or hold):
             raise ValueError("allowed beside a reason")
         if hold and (request.action != WRITE or not grant["write"]):
@@ -170,6 +205,7 @@ class PolicyEngine:
             reasons=tuple(sorted(why, key=lambda reason: reasons.place(reason.code))),
             citations=citations,
             policy_version=self.version,
+            data_version=self.data_version,
             input_digest=digest,
             result=result,
         )
@@ -181,6 +217,7 @@ class PolicyEngine:
             allow=False,
             reasons=(Reason(code, facts),),
             policy_version=self.version,
+            data_version=self.data_version,
             input_digest=digest,
             result={},
         )
@@ -194,35 +231,49 @@ class PolicyEngine:
             grant = self._grants[key] = resolve(self._data, *key)
         return grant
 
-    def _key(self, action: str) -> tuple[int, str]:
-        return self._serial, action if action in self._rules_of or (self._paged and action in _PAGES) else ""
+    def _lifted(self, request: Request) -> Mapping[str, str]:
+        """The policies that do not bind the held task, each with the exception that says so."""
+        held, domain, at = request.input.get("task"), request.input.get("domain"), stamp(self._clock())
+        return {one.breaches: one.policy for one in self._exemptions if one.task == held and one.domain == domain and at < one.expires_at}
 
-    def _policy(self, action: str) -> tuple[Module, ...]:
-        """The modules that decide an action: the built-in policy's page of it, or all of them."""
-        page = _PAGES.get(action) if self._paged else None
-        return self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
+    def _of(self, domain: str) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self._rules if rule.domain in (None, domain))
 
-    def _seen(self, action: str) -> frozenset[str] | None:
-        """The fields of the input that the policy of an action can see; None where it may see all.
+    def _way(self, action: str, domain: str) -> "_Way":
+        """How requests of an action in a domain are decided: the modules and rules that have a word in it, and what they can see."""
+        way = self._ways.get((action, domain))
+        if way is None:
+            page = _PAGES.get(action) if self._paged else None
+            modules = self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
+            rules = tuple(rule for rule in self._of(domain) if (told := self._actions[rule]) is None or action in told)
+            seen = [fields_of(text) for text in _texts(modules, rules)]
+            fields = None if None in seen else frozenset({"action"}).union(*(each for each in seen if each is not None))
+            way = _Way(modules, rules, fields, (page or "", *(f"{rule.domain} {rule.policy}" for rule in rules)))
+            if len(self._ways) >= _CACHED:
+                self._ways.clear()
+            self._ways[action, domain] = way
+        return way
 
-        Two requests that differ in nothing else get the same answer, such as those of one session after another.
-        """
-        if action not in self._fields:
-            found = [_read_fields(text) for _, text in (*self._policy(action), *self._rules_of.get(action, self._rules))]
-            whole = None in found
-            self._fields[action] = None if whole else frozenset({"action"}).union(*(each for each in found if each is not None))
-        return self._fields[action]
-
-    def _interpreter(self, action: str) -> Any:
-        """This thread's interpreter for an action. The oldest of a thread is dropped by that thread: see above."""
+    def _interpreter(self, way: "_Way") -> Any:
+        """This thread's interpreter of a way. The oldest of a thread is dropped by that thread: see above."""
         engines = _running.engines
-        key = self._key(action)
+        key = (self._serial, way.names)
         found = engines.get(key)
         if found is None:
-            found = engines[key] = _build(self._policy(action), self._rules_of.get(action, self._rules), self._data_json)
+            found = engines[key] = _build(way.modules, way.rules, self._data_json)
             while len(engines) > _ENGINES_PER_THREAD:
                 engines.popitem(last=False)
         return found
+
+
+class _Way(NamedTuple):
+    """See `PolicyEngine._way`."""
+
+    modules: tuple[Module, ...]
+    rules: tuple[Rule, ...]
+    fields: frozenset[str] | None
+    """The fields of the input that any of them can see: two requests that differ in no other get one answer. None is all."""
+    names: tuple[str, ...]
 
 
 @cache
@@ -245,7 +296,9 @@ def sources(policy_dir: Path) -> tuple[Module, ...]:
     return tuple(map(_module, found)) or builtin()
 
 
-def load(policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module] = ()) -> PolicyEngine:
+def load(
+    policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module | Rule] = (), exemptions: Sequence[Exemption] = ()
+) -> PolicyEngine:
     """The policy in force over `data`, after a self-test of the engine.
 
     Raises ConfigError for a module that does not load, IntegrityError when the engine answers the golden requests in any
@@ -256,7 +309,7 @@ def load(policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module] = ()
     wrong = mismatches()
     if wrong:
         raise IntegrityError(f"the policy engine failed its self-test: {'; '.join(wrong)}", hint="amem doctor")
-    return PolicyEngine(sources(policy_dir), data, rules)
+    return PolicyEngine(sources(policy_dir), data, rules, exemptions)
 
 
 class Outline(NamedTuple):
@@ -326,7 +379,11 @@ def _first_action(body: Any) -> str | None:
             return None
 
 
-def _read_fields(text: str) -> frozenset[str] | None:
+def _texts(modules: Sequence[Module], rules: Sequence[Rule]) -> list[str]:
+    return [*(text for _, text in modules), *(rule.text for rule in rules)]
+
+
+def fields_of(text: str) -> frozenset[str] | None:
     """The fields of `input` that a module may read, by its text: every mention counts; None where one does not name a field."""
     found = _INPUT.findall(text)
     return None if "" in found else frozenset(found)
@@ -381,10 +438,10 @@ _serials = itertools.count()
 
 
 class _Running(threading.local):
-    """The interpreters of this thread, by the serial of their `PolicyEngine` and the action."""
+    """The interpreters of this thread, by the serial of their `PolicyEngine` and the way."""
 
     def __init__(self) -> None:
-        self.engines: OrderedDict[tuple[int, str], Any] = OrderedDict()
+        self.engines: OrderedDict[tuple[int, tuple[str, ...]], Any] = OrderedDict()
 
 
 _running = _Running()
@@ -397,14 +454,14 @@ def _module(path: Path) -> Module:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def _version(modules: Iterable[Module]) -> str:
+def _version(parts: Iterable[tuple[str, ...]]) -> str:
     total = hashlib.sha256()
-    for name, text in modules:
-        total.update(f"{len(name.encode())} {len(text.encode())} {name}\n{text}".encode())
+    for part in parts:
+        total.update(f"{' '.join(str(len(word.encode())) for word in part)} {chr(10).join(part)}".encode())
     return "sha256:" + total.hexdigest()[:16]
 
 
-def _build(modules: Sequence[Module], rules: Sequence[Module], data_json: str) -> Any:
+def _build(modules: Sequence[Module], rules: Sequence[Rule], data_json: str) -> Any:
     import regorus
 
     engine = regorus.Engine()
@@ -418,7 +475,7 @@ def _build(modules: Sequence[Module], rules: Sequence[Module], data_json: str) -
     if "data.amem" not in packages:
         _refuse(", ".join(name for name, _ in modules) or "policy", "no module is in package amem")
     _add(engine, *_module(BUILTIN / "record.rego"))
-    for name, text in rules:
+    for name, text, _ in rules:
         if (package := _add(engine, name, text)) != "data.amem.rules":
             _refuse(name, f"a rule of the record stands in package amem.rules, not in {package.removeprefix('data.')}")
     try:

@@ -15,6 +15,8 @@ from amem.policy.engine import PolicyEngine, builtin
 from amem.policy.request import Request
 
 _OWNER = "human:golden:owner"
+_BOB = "human:golden:bob"
+_HEAVY = 200
 DATA: Mapping[str, Any] = {
     "grants": {
         "owner": _OWNER,
@@ -23,6 +25,7 @@ DATA: Mapping[str, Any] = {
                 "admit_own": True,
                 "principals": {
                     "agent:*": {"read": "public", "write": False},
+                    _BOB: {"read": "internal", "write": True},
                     "agent:writer": {"read": "internal", "write": True, "server_tools": ["web_search"]},
                 },
             },
@@ -84,7 +87,7 @@ def _promote(to: str, principal: str = "agent:writer", **changed: Any) -> Reques
 
 
 def _judge(action: str, principal: str = _OWNER, **changed: Any) -> Request:
-    usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "proposer": "agent:writer", "proposed": 1, "version": 1}
+    usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "type": "fact", "proposer": "agent:writer", "proposed": 1, "version": 1}
     return ask.judge(action, **_who(principal), **(usual | changed))
 
 
@@ -175,6 +178,10 @@ def acts() -> Iterator[Golden]:
     yield Golden("an approval by an agent", _judge("approve", "agent:writer", proposer="agent:other"), False, codes=("person_only",))
     yield Golden("an approval by the proposer", _judge("approve", proposer=_OWNER), False, codes=("own_proposal",))
     yield Golden("an approval of another version", _judge("approve", version=2), False, codes=("version_changed",))
+    yield Golden("a policy that the owner approves", _judge("approve", type="policy"), True)
+    yield Golden("a policy that the owner proposed", _judge("approve", _BOB, type="policy", proposer=_OWNER), True)
+    yield Golden("a policy without the owner", _judge("approve", _BOB, type="policy"), False, codes=("policy_by_owner",))
+    yield Golden("a fact without the owner", _judge("approve", _BOB), True)
     yield Golden("a decline by the proposer", _judge("decline", proposer=_OWNER), True)
     yield Golden("a decline by an agent", _judge("decline", "agent:writer"), False, codes=("person_only",))
     for act in sorted(ask.OWNER_ACTS):
@@ -217,6 +224,18 @@ def ways() -> Iterator[Golden]:
         "loopback opens nothing else", _fetch("http://docs.example.org", "10.0.0.1", loopback=True), False,
         codes=("not_https", "inward_address"),
     )  # fmt: skip
+
+
+def heavy() -> Iterator[Golden]:
+    """Requests as large as they come: a rule that takes long takes long over one of these."""
+    entries = [{**_entry("verified"), "id": f"mem-golden-{number:012d}"} for number in range(_HEAVY)]
+    yield Golden("a write that replaces much", _write(supersedes=entries, findings=ask.FINDINGS), False)
+    many = tuple(f"word{number}" for number in range(_HEAVY))
+    yield Golden("a task that requires much", _admit(*many, held=many), True)
+    yield Golden("a call with many tools", _tools(*many[:64]), False)
+    addresses = [f"10.0.{number}.1" for number in range(_HEAVY)]
+    hosts = tuple((f"docs{number}.example.org", Label.PUBLIC) for number in range(_HEAVY))
+    yield Golden("a fetch with much reach", _fetch("https://docs1.example.org", *addresses, hosts=hosts), False)
 
 
 @cache

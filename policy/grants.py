@@ -86,7 +86,11 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
             if not grant["write"] or asked["kind"] != "human":
                 return "a judgement that no person with a grant makes"
             own = action == "approve" and (asked["proposer"] == asked["principal"] or asked["version"] != asked["proposed"])
-            return "an approval by the proposer, or of another version" if own else None
+            if own:
+                return "an approval by the proposer, or of another version"
+            owner = data.get("grants", {}).get("owner")
+            alone = action == "approve" and asked["type"] == "policy" and owner not in (asked["principal"], asked["proposer"])
+            return "a policy approved without the owner" if alone else None
         case "admit":
             return None if _admits(asked, grant) else "an admission that no grant gives"
         case "fetch":

@@ -1,4 +1,4 @@
-"""Notice that `grants.toml` or the root's policy changed while sessions run (B17).
+"""Notice that `grants.toml`, the root's policy or the record's policies changed while sessions run (B17).
 
 Owns what was last read of them. Looking costs a few system calls; reading again happens only when a file's stat differs. A file
 that cannot be read, or does not hold, raises on every look until it does: what may be done is then not known, so nothing is.
@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amem.policy import engine as policy
 from amem.settings.grants import IMPORTED_NS
@@ -16,6 +16,7 @@ from amem.settings.grants import load as load_grants
 
 if TYPE_CHECKING:
     from amem.policy.engine import PolicyEngine
+    from amem.policy.entries import InForce
     from amem.settings.grants import Grants
     from amem.settings.root import Root
 
@@ -25,14 +26,27 @@ _UNSETTLED_NS = 50_000_000
 """A file written this shortly before it was read may be written again within the clock's grain, with the same stat."""
 
 
+class Record(Protocol):
+    """The record's policies, as `amem.record.policies.Policies` knows them."""
+
+    def changed(self) -> bool:
+        """Whether they are others than at the last look."""
+
+    def load(self, grants: "Grants") -> "InForce":
+        """What is in force of them."""
+
+
 class Live:
     """What is in force in a root, as its files say it at this moment. Safe to use from several threads."""
 
-    def __init__(self, root: "Root", grants: "Grants") -> None:
+    def __init__(self, root: "Root", grants: "Grants", record: Record | None = None) -> None:
         self.grants = grants
         self.on_change: Callable[[Grants], None] = lambda grants: None
         """Called with the new grants before the first decision under them."""
         self._root = root
+        self._record = record
+        self._behind = False
+        """Whether the record's policies changed and are not in force yet."""
         self._grants, self._folder = str(root.grants), str(root.policy)
         self._lock = threading.Lock()  # guards the three below, and that one thread reads
         self._listed: _File | None = None
@@ -45,14 +59,29 @@ class Live:
         """The policy over the grants, made anew, when either changed since the last look; else None. Raises AmemError."""
         with self._lock:
             stamp = self._stamp()  # before the files are read: what changes meanwhile is seen by the next look
-            if stamp == self._seen:
+            self._behind = self._behind or (self._record is not None and self._record.changed())
+            if stamp == self._seen and not self._behind:
                 return None
             found = load_grants(self._root.grants)
-            engine = policy.load(self._root.policy, policy.grants_data(found))
+            engine = self._engine(found)
+            self._behind = False
             self.grants = found
             self.on_change(found)
             self._keep(stamp, time.time_ns())
             return engine
+
+    def start(self) -> "PolicyEngine":
+        """The policy in force at the start, over the grants that were given. Raises AmemError."""
+        with self._lock:
+            if self._record is not None:
+                self._record.changed()
+            return self._engine(self.grants)
+
+    def _engine(self, grants: "Grants") -> "PolicyEngine":
+        if self._record is None:
+            return policy.load(self._root.policy, policy.grants_data(grants))
+        found = self._record.load(grants)
+        return policy.load(self._root.policy, policy.grants_data(grants), found.rules, found.exemptions)
 
     def _keep(self, stamp: _Stamp, read_ns: int) -> None:
         """Take what was read for what the files hold, unless they changed close to, or after, the reading."""

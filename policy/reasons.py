@@ -48,6 +48,7 @@ REASONS: Mapping[str, Row] = {
     # Trust.
     "person_only": Row("only a person approves or declines, not {principal}"),
     "own_proposal": Row("{principal} proposed it: another person approves it"),
+    "policy_by_owner": Row("{entry} is a policy: it comes into force when the owner approves it, or proposed it"),
     "version_changed": Row("the proposal is of version {proposed} of {entry}, which is at {version} now: propose it as it stands"),
     "promote_own": Row("{principal} wrote {entry}: somebody else promotes it"),
     "tier_not_lower": Row("{entry} is {tier} already"),

@@ -195,7 +195,7 @@ def promote(
 
 
 def judge(
-    action: str, *, principal: str, domain: str, session: str, subject: str, proposer: str, proposed: int, version: int,
+    action: str, *, principal: str, domain: str, session: str, subject: str, type: str, proposer: str, proposed: int, version: int,
     task: str | None = None,
 ) -> Request:  # fmt: skip
     """Ask whether a proposal may be approved or declined: of version `proposed` of an entry that stands at `version`. Raises ValueError."""
@@ -207,6 +207,7 @@ def judge(
         session=_id("session", session),
         task=_task(task),
         subject=_id("entry", subject),
+        type=_word("type", type, _TYPES),
         proposer=_principal(proposer),
         proposed=_count("proposed", proposed),
         version=_count("version", version),

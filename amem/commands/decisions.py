@@ -1,5 +1,6 @@
 """`amem decisions …`: what the policy decided, for whom and why."""
 
+import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def list_(
 @click.argument("id")
 @click.pass_obj
 def show(context: Context, id: str) -> int:
-    """Show one decision with its reasons. What was asked stands in the log as a digest only."""
+    """Show one decision with its reasons and what was asked."""
     found = next((decision for decision in _decisions(context, None) if decision["id"] == id), None)
     if found is None:
         raise NotFoundError(f"no decision {id[:40]} in the log", hint="amem decisions list")
@@ -73,8 +74,10 @@ def show(context: Context, id: str) -> int:
         print_json(found)
         return exits.DONE
     for key, value in found.items():
-        if key != "reasons":
+        if key not in ("reasons", "input"):
             print(one_line(f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}"))
+    for key, value in found.get("input", {}).items():
+        print(one_line(f"asked: {key} {json.dumps(value)}"))
     for reason in found.get("reasons", ()):
         facts = {key: value for key, value in reason.items() if key != "code"}
         print(one_line(f"because: {reasons.sentence(reason['code'], facts)} ({reason['code']})"))
@@ -85,23 +88,27 @@ def show(context: Context, id: str) -> int:
 @flags.since
 @click.pass_obj
 def stats(context: Context, since: datetime | None) -> int:
-    """Count decisions by action, by reason and by the record's policy that refused."""
+    """Count decisions by action, by reason, and by the record's policies that refused or the exceptions that let through."""
     by_action: defaultdict[str, Counter[str]] = defaultdict(Counter)
     by_code: Counter[str] = Counter()
-    by_policy: Counter[str] = Counter()
+    denied: Counter[str] = Counter()
+    excepted: Counter[str] = Counter()
     for decision in _decisions(context, since):
         by_action[decision["action"]][_word(decision)] += 1
         by_code.update(dict.fromkeys(_codes(decision), 1))
-        by_policy.update(decision.get("citations", ()))
+        (excepted if decision["allow"] else denied).update(decision.get("citations", ()))
     if context.flags.json:
-        policies = {policy: {"denied": count, "excepted": 0} for policy, count in by_policy.items()}
+        policies = {policy: {"denied": denied[policy], "excepted": excepted[policy]} for policy in sorted({*denied, *excepted})}
         print_json({"by_action": by_action, "by_code": by_code, "by_policy": policies})
         return exits.DONE
     words = ("allowed", "held", "refused")
     print(table(["action", *words], [[action, *(count[word] for word in words)] for action, count in sorted(by_action.items())], stretch=0))
-    if by_code or by_policy:
+    if by_code:
         print()
-        print(table(["reason", "times"], [*by_code.most_common(), *by_policy.most_common()], stretch=0))
+        print(table(["reason", "times"], by_code.most_common(), stretch=0))
+    if cited := sorted({*denied, *excepted}):
+        print()
+        print(table(["policy", "denied", "excepted"], [[policy, denied[policy], excepted[policy]] for policy in cited], stretch=0))
     return exits.DONE
 
 

@@ -58,7 +58,7 @@ def taint(context: Context, id: str, depth: int, since: datetime | None) -> int:
 def why(context: Context, id: str, principal: str | None, session: str | None) -> int:
     """Say why an entry is, or is not, served to somebody. Exits 3 when it is not."""
     from amem.memory import why as asking
-    from amem.policy import engine
+    from amem.record import policies
 
     flags.owner_alone(context, "who may read what")
     domain, handling, who = domain_of(id), None, principal or context.grants.owner
@@ -75,7 +75,7 @@ def why(context: Context, id: str, principal: str | None, session: str | None) -
     row = context.memory.index.get(id)
     if row is None:
         raise NotFoundError(f"there is no entry {id}", hint="amem list")
-    policy = engine.PolicyEngine(engine.sources(context.root.policy), engine.grants_data(context.grants))
+    policy = policies.engine(context.root, context.grants)
     steps = asking.steps(row, who, context.grants, policy, domain=domain, handling=handling)
     served = all(step.passes for step in steps)
     if context.flags.json:

@@ -55,7 +55,11 @@ class PolicyDecision(Event):
     reasons: tuple[dict[str, Any], ...] = ()
     citations: tuple[str, ...] = ()
     policy_version: str
+    data_version: str | None = None
+    """Of the grants that it was made over."""
     input_digest: str
+    input: dict[str, Any] = field(default_factory=dict)
+    """What was asked, but for what the line says already: ids, labels, counts and classes, so that it can be decided again."""
 
 
 @dataclass(frozen=True, kw_only=True)

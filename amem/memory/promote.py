@@ -14,7 +14,7 @@ from amem.memory.outcomes import Refused
 from amem.memory.read import visible
 from amem.memory.session import Memory, Session
 from amem.memory.write import indexed
-from amem.model.entry import Entry, Status, Tier
+from amem.model.entry import Entry, EntryType, Status, Tier
 from amem.model.ids import domain_of
 from amem.policy import request
 from amem.policy.decision import Decision
@@ -84,11 +84,13 @@ def approve(memory: Memory, session: Session, task: str) -> Promoted | Refused:
         found = _proposal(memory, session, task)
         entry = _current(memory, found.entry)
         done = entry.tier is Tier.VERIFIED and entry.version == found.version + 1  # cut short after the record, before the ledger
-        decision = _judged(memory, session, request.APPROVE, found, found.version if done else entry.version)
+        decision = _judged(memory, session, request.APPROVE, found, entry.type, found.version if done else entry.version)
         if not decision.allow:
             if decision.code == "version_changed":
                 raise ConflictError(decision.sentence(), hint=f"amem promote {entry.id} --to verified --why …", decision=decision.id)
             return _refused(decision)
+        if entry.type is EntryType.POLICY and memory.policies is not None:
+            memory.policies.foresee(memory.grants, entry)  # looked at before it is there, where no decision waits for it
         raised = entry if done else _raise(memory, entry, Tier.VERIFIED)
         return _settle(memory, session, found, "landed", None) or Promoted(entry=raised, to=Tier.VERIFIED, landed=True, task=task)
 
@@ -97,7 +99,8 @@ def decline(memory: Memory, session: Session, task: str, why: str | None = None)
     """Say no to a proposal: this version is not proposed again. Raises NotFoundError."""
     with quarantine.judging(memory.root):
         found = _proposal(memory, session, task)
-        decision = _judged(memory, session, request.DECLINE, found, memory.store.read(found.entry).version)
+        entry = memory.store.read(found.entry)
+        decision = _judged(memory, session, request.DECLINE, found, entry.type, entry.version)
         if not decision.allow:
             return _refused(decision)
         return _settle(memory, session, found, "declined", why) or found
@@ -156,11 +159,11 @@ def _proposal(memory: Memory, session: Session, task: str) -> "Promotion":
     return found
 
 
-def _judged(memory: Memory, session: Session, action: str, found: "Promotion", version: int) -> Decision:
+def _judged(memory: Memory, session: Session, action: str, found: "Promotion", type: EntryType, version: int) -> Decision:
     return memory.door.decide(
         request.judge(
             action, principal=session.principal, domain=domain_of(found.entry), session=session.id, task=session.task, subject=found.entry,
-            proposer=found.by, proposed=found.version, version=version,
+            type=type, proposer=found.by, proposed=found.version, version=version,
         )
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amem.ledger.store import Holding, Ledger
     from amem.policy.door import Door
     from amem.record.index import Index
+    from amem.record.policies import Policies
     from amem.record.rows import Filter
     from amem.record.store import Store
     from amem.settings.grants import Grants
@@ -171,6 +172,7 @@ class Memory:
         append: Callable[[Event], None],
         clock: Clock = now,
         logs: Writer | None = None,
+        policies: "Policies | None" = None,
     ) -> None:
         self.root = root
         self.grants = grants
@@ -183,6 +185,8 @@ class Memory:
         self.lock = threading.RLock()
         """Guards `index`, which one thread at a time may use, and the opening of the ledger."""
         self._ledger: Ledger | None = None
+        self.policies = policies
+        """The record's policies, and which of them are in force."""
         self._logs = logs
 
     def granted(self, grants: "Grants") -> None:
@@ -203,6 +207,8 @@ class Memory:
     def close(self) -> None:
         """Close the index and the logs, and the ledger where it was opened. Sessions of this memory are over."""
         self.index.close()
+        if self.policies is not None:
+            self.policies.close()
         if self._logs is not None:
             self._logs.close()
         if self._ledger is not None:
@@ -215,23 +221,24 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
     Imports no MCP and no web server: `amem search` starts through here. Raises ConfigError, IntegrityError (the policy is
     not what it should be) and UnavailableError (SQLite too old).
     """
-    from amem.policy import engine
     from amem.policy.door import Door
     from amem.policy.live import Live
     from amem.record.index import Index
+    from amem.record.policies import Policies
     from amem.record.store import Store
 
     root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = Writer(root.state)
-    policy = engine.load(root.policy, engine.grants_data(grants))
     fresh = not root.index.exists()
     index = Index.open(root, clock=clock)
     if fresh:
         index.rebuild()  # the same result as noticing every file, several times faster
     else:
         index.refresh()
-    door, live = Door(policy, logs.append, clock), Live(root, grants)
-    memory = Memory(root, grants, door, index, Store(root), logs.append, clock, logs)
+    policies = Policies(root, clock)
+    live = Live(root, grants, policies)
+    door = Door(live.start(), logs.append, clock)
+    memory = Memory(root, grants, door, index, Store(root), logs.append, clock, logs, policies)
     live.on_change = memory.granted
     door.watch(live.look)
     return memory

@@ -1,4 +1,5 @@
 # Judging a proposal: a person judges a proposal, and nobody approves what he proposed. The approval is of one version.
+# A policy comes into force by the owner's word: he approves it, or proposed it.
 package amem
 
 _judgements := {"approve", "decline"}
@@ -20,7 +21,12 @@ _may_judge if {
 	input.kind == "human"
 	input.proposer != input.principal
 	input.version == input.proposed
+	_owner_says
 }
+
+_owner_says if input.type != "policy"
+
+_owner_says if data.grants.owner in {input.principal, input.proposer}
 
 _judge_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false
 
@@ -44,4 +50,9 @@ _judge_refused contains {
 } if {
 	input.action == "approve"
 	input.version != input.proposed
+}
+
+_judge_refused contains {"code": "policy_by_owner", "principal": input.principal, "entry": input.subject} if {
+	input.action == "approve"
+	not _owner_says
 }

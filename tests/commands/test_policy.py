@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,112 @@ def test_decisions(amem: Any) -> None:
     assert amem("decisions", "show", "dec-zzzzzzzzzzzz")[0] == 3
     stats = amem("decisions", "stats")[1]
     assert stats == {"by_action": {"read": {"allowed": 1}, "write": {"allowed": 1}}, "by_code": {}, "by_policy": {}}
+
+
+RULE = """Facts stand in the wiki.
+
+```policy
+id = "pol-L2-031"
+layer = 2
+rule = "No facts are written by bob."
+intent = "Facts belong to the wiki."
+owner = "human:asf:you"
+```
+
+```rego
+package amem.rules
+
+deny contains {"policy": "pol-L2-031", "code": "no_facts"} if {
+	input.action == "write"
+	input.type == "fact"
+	input.principal == "human:asf:bob"
+}
+```
+"""
+BOB = ("--as", "human:asf:bob")
+
+
+@pytest.fixture
+def with_rule(amem: Any, tmp_path: Path) -> Any:
+    """The command line on a root whose record has an approved rule, which binds another person."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    with (tmp_path / "root" / "grants.toml").open("a") as file:
+        file.write(f'\n[people."human:asf:bob"]\nos_users = ["{user}"]\n')
+        file.write('[grants.dom-me.principals."human:asf:bob"]\nread = "restricted"\nwrite = true\n')
+    entry = amem("write", "--type", "policy", "--title", "No facts", "--body", RULE)[1]["id"]
+    assert amem("policy", "list")[1]["policies"][0]["status"] == "waiting"
+    assert amem("policy", "lint")[:2] == (
+        3,
+        {"findings": [{"kind": "unverified", "policy": "pol-L2-031", "why": "is raw, so it has no effect"}]},
+    )
+    task = amem("promote", entry, "--to", "verified", "--why", "agreed")[1]["task"]
+    assert amem(*BOB, "approve", task, "--yes")[0] == 0
+    return amem
+
+
+def test_a_rule_of_the_record_is_listed_shown_and_enforced(with_rule: Any) -> None:
+    (listed,) = with_rule("policy", "list", "--layer", "2", "--tier", "verified")[1]["policies"]
+    assert (listed["id"], listed["layer"], listed["status"], listed["rule"]) == (
+        "pol-L2-031", 2, "in_force", "No facts are written by bob.",
+    )  # fmt: skip
+    assert with_rule("policy", "list", "--layer", "1")[1] == {"policies": []}
+    assert with_rule("policy", "lint")[:2] == (0, {"findings": []})
+    assert "no_facts" not in with_rule("policy", "show")[1]["text"]
+    assert "no_facts" in with_rule("policy", "show", "--modules")[1]["text"]
+    assert with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")[0] == 3
+    assert with_rule(*BOB, "policy", "list")[0] == 3
+    denied = with_rule("decisions", "list", "--deny")[1]["decisions"][0]
+    assert denied["citations"] == ["pol-L2-031"]
+
+
+def test_lint_files_each_finding_once(with_rule: Any) -> None:
+    text = RULE.replace("pol-L2-031", "pol-L3-001").replace("layer = 2", 'layer = 3\nimplements = "pol-L1-009"')
+    with_rule("write", "--type", "policy", "--title", "T", "--body", text)
+    first = with_rule("policy", "lint", "--file")
+    assert (first[0], [one["kind"] for one in first[1]["findings"]]) == (3, ["implements", "unverified"])
+    assert with_rule("policy", "lint", "--file")[1] == first[1]
+    tasks = with_rule("task", "list", "--human")[1]["tasks"]
+    assert sorted(one["id"] for one in tasks) == sorted(one["task"] for one in first[1]["findings"])
+
+
+def test_recorded_decisions_agree_with_themselves_and_a_candidate_shows_what_changes(with_rule: Any, tmp_path: Path) -> None:
+    with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")
+    with_rule(*BOB, "write", "--type", "method", "--title", "T", "--body", "B")
+    code, told, _ = with_rule("policy", "replay")
+    assert (code, told["allow_to_deny"], told["deny_to_allow"], told["broken"], told["not_kept"]) == (0, [], [], [], 0)
+    assert told["agree"] == told["decisions"] > 3
+    candidate = tmp_path / "rule.rego"
+    candidate.write_text(RULE.split("```rego\n")[1].split("```")[0].replace('"fact"', '"method"'))
+    code, told, _ = with_rule("policy", "replay", "--policy", str(candidate))
+    assert (code, [one["input"]["type"] for one in told["allow_to_deny"]]) == (3, ["method"])
+    assert [(one["input"]["type"], one["now"]["allow"]) for one in told["deny_to_allow"]] == [("fact", True)]
+    candidate.write_text('package amem\n\ndecision := {"allow": false, "reasons": [{"code": "closed"}]}\n')
+    code, told, _ = with_rule("policy", "replay", "--policy", str(candidate), "--limit", "1")
+    assert (code, told["decisions"], told["allow_to_deny"][0]["now"]["reasons"]) == (3, 1, [{"code": "closed"}])
+
+
+def test_a_changed_log_does_not_agree_with_itself(with_rule: Any, tmp_path: Path) -> None:
+    with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")
+    log = tmp_path / "root" / "state" / "decisions.jsonl"
+    log.write_text(log.read_text().replace('"allow":false', '"allow":true'))
+    code, told, _ = with_rule("policy", "replay")
+    assert (code, [one["action"] for one in told["broken"]]) == (3, ["write"])
+
+
+def test_a_denial_becomes_a_proposal_that_lets_no_more_through(with_rule: Any) -> None:
+    assert with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")[0] == 3
+    denied = with_rule("decisions", "list", "--deny")[1]["decisions"][0]["id"]
+    code, told, _ = with_rule("policy", "suggest", denied, "--propose")
+    assert (code, told["kind"], told["policy"], told["widens"]) == (
+        0,
+        "rule",
+        "pol-L2-031",
+        ["write with principal human:asf:bob, type fact"],
+    )
+    assert with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")[0] == 3, "a proposal has no effect"
+    assert with_rule("approve", told["task"], "--yes")[0] == 0
+    assert with_rule(*BOB, "write", "--type", "fact", "--title", "T", "--body", "B")[0] == 0
+    assert with_rule("policy", "suggest", denied)[0] == 0
+    allowed = next(one["id"] for one in with_rule("decisions", "list")[1]["decisions"] if one["allow"])
+    assert with_rule("policy", "suggest", allowed)[0] == 3
+    assert with_rule("policy", "suggest", "dec-zzzzzzzzzzzz")[0] == 3

@@ -31,8 +31,13 @@ def test_a_decision_is_in_the_log_before_it_is_known() -> None:
         "task": "task-a-0123abcd",
         "reasons": [{"code": "label_over_ceiling", "label": "restricted", "ceiling": "internal", "destination": "anthropic"}],
         "policy_version": door.version,
+        "data_version": found.data_version,
         "input_digest": found.input_digest,
-    }
+        "input": {
+            "label": "restricted", "destination": "anthropic", "ceiling": "internal", "dialect": "anthropic", "model": "m-1",
+            "billing": "metered",
+        },
+    }  # fmt: skip
     assert found.input_digest.startswith("sha256:") and len(found.input_digest) == 71
 
 

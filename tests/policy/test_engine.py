@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from amem.model.label import Label
 from amem.policy import engine as engine_module
 from amem.policy import golden
 from amem.policy.decision import Decision
-from amem.policy.engine import PolicyEngine, builtin, load, sources
+from amem.policy.engine import Exemption, PolicyEngine, Rule, builtin, load, sources
 from amem.policy.request import Request
 
 from .asks import DATA, OWNER, call, entry, read, write
@@ -100,7 +101,7 @@ def test_who_says_to_be_the_owner_is_not(engine: PolicyEngine) -> None:
 def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> None:
     engine = PolicyEngine(builtin(), DATA)
     first = engine.decide(write(findings=["secret"]))
-    engine_module._running.engines[engine._serial, "write"] = object()  # an evaluation would now fail
+    engine_module._running.engines[engine._serial, ("write.rego",)] = object()  # an evaluation would now fail
     again = engine.decide(write(findings=["secret"]))
     assert replace(again, id=first.id) == first and again.id != first.id
     other = engine.decide(write(findings=["secret"], session="ses-0123abce", task="task-a-0123abcd"))
@@ -248,14 +249,59 @@ def test_a_rule_that_names_its_action_costs_the_others_nothing_and_still_denies(
         'package amem.rules\n\ndeny contains {"policy": "pol-L1-008"} if {\n\tinput.domain == "dom-b"\n\tinput.action == "write"\n}\n'
     )
     ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE), ("pol-L1-007", elsewhere), ("pol-L1-008", anywhere)])
-    assert {action: [name for name, _ in rules] for action, rules in ruled._rules_of.items()} == {
+    assert {action: [rule.policy for rule in ruled._way(action, "dom-a").rules] for action in ("write", "read", "model_call")} == {
         "write": ["pol-L1-001", "pol-L1-008"],
         "read": ["pol-L1-007", "pol-L1-008"],
+        "model_call": ["pol-L1-008"],
     }
     assert ruled.decide(read()).citations == ("pol-L1-007",)
     assert ruled.decide(write()).citations == ("pol-L1-001",)
     assert ruled.decide(write(principal=OWNER, domain="dom-b", type="method")).citations == ("pol-L1-008",)
     assert ruled.decide(call()).allow
+
+
+def test_a_rule_of_one_domain_says_nothing_in_another() -> None:
+    ruled = PolicyEngine(builtin(), DATA, [Rule("pol-L1-001", RULE, "dom-b"), Rule("pol-L1-002", RULE.replace("001", "002"), "dom-a")])
+    assert ruled.decide(write()).citations == ("pol-L1-002",)
+    assert ruled.decide(write(principal=OWNER, domain="dom-b")).citations == ("pol-L1-001",)
+    assert ruled.concerns("write", "dom-a") and not ruled.concerns("read", "dom-a") and not ruled.concerns("write", "dom-c")
+
+
+TASK = "task-a-0123abcd"
+
+
+def excepted(**changed: str) -> tuple[Exemption, ...]:
+    usual = {"policy": "pol-L2-009", "domain": "dom-a", "breaches": "pol-L1-001", "task": TASK, "expires_at": "2026-12-01T00:00:00.000Z"}
+    return (Exemption(**(usual | changed)),)
+
+
+def at(day: int) -> Callable[[], datetime]:
+    return lambda: datetime(2026, 11, day, 12, tzinfo=UTC)
+
+
+def test_an_exception_lifts_one_policy_for_one_task_until_it_expires() -> None:
+    ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE)], excepted(), clock=at(30))
+    used = ruled.decide(write(task=TASK))
+    assert used.allow and used.citations == ("pol-L2-009",), "the exception that was used is cited"
+    assert ruled.decide(write(task=TASK, findings=["secret"])).hold, "what the built-in policy holds is held all the same"
+    for other in (write(), write(task="task-a-0123abce")):
+        assert ruled.decide(other).citations == ("pol-L1-001",)
+    later = [datetime(2026, 11, 30, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)]
+    ending = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE)], excepted(), clock=lambda: later.pop(0))
+    assert ending.decide(write(task=TASK)).allow
+    assert not ending.decide(write(task=TASK)).allow, "what was decided before is not told after it expired"
+
+
+@pytest.mark.parametrize("other", [{"breaches": "pol-L1-002"}, {"domain": "dom-b"}, {"task": "task-a-0123abce"}])
+def test_an_exception_of_something_else_lifts_nothing(other: dict[str, str]) -> None:
+    ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE)], excepted(**other), clock=at(30))
+    assert not ruled.decide(write(task=TASK)).allow
+
+
+def test_of_two_denials_the_one_without_an_exception_stands() -> None:
+    ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE), ("pol-L1-002", RULE.replace("001", "002"))], excepted(), clock=at(30))
+    found = ruled.decide(write(task=TASK))
+    assert not found.allow and found.citations == ("pol-L2-009", "pol-L1-002") and codes(found) == ["no_facts"]
 
 
 def test_two_rules_both_speak() -> None:
@@ -350,7 +396,7 @@ def test_a_panic_denies_and_the_next_decision_is_right(engine: PolicyEngine) -> 
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait()
-    engine_module._running.engines[engine._serial, "write"] = lent.pop()
+    engine_module._running.engines[engine._serial, ("write.rego",)] = lent.pop()
     try:
         found = engine.decide(write())
         assert codes(found) == ["policy_error"] and "unsendable" in found.sentence()
@@ -366,7 +412,7 @@ def test_an_interrupt_is_not_swallowed(engine: PolicyEngine, interrupt: type[Bas
         def set_input_json(self, text: str) -> None:
             raise interrupt
 
-    engine_module._running.engines[engine._serial, "write"] = Interrupted()
+    engine_module._running.engines[engine._serial, ("write.rego",)] = Interrupted()
     with pytest.raises(interrupt):
         engine.decide(write())
     assert engine.decide(write()).allow

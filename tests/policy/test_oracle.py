@@ -64,6 +64,8 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "to": lambda r: r.choice(["curated", "verified"]),
     "why": lambda r: r.random() < 0.8,
     "kind": lambda r: r.choice(["human", "agent"]),
+    "type": lambda r: r.choice(["fact", "policy"]),
+    "subject": lambda r: "mem-a-0123456789ab",
     "proposer": lambda r: r.choice([OWNER, "agent:codex"]),
     "proposed": lambda r: r.choice([1, 2]),
     "version": lambda r: r.choice([1, 2]),
@@ -137,7 +139,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def ours(data: dict[str, Any], inputs: list[dict[str, Any]]) -> list[Any]:
-    interpreter = PolicyEngine(builtin(), data)._interpreter("")
+    engine = PolicyEngine(builtin(), data, whole=True)
+    interpreter = engine._interpreter(engine._way("", ""))
     answers: list[Any] = []
     for asked in inputs:
         interpreter.set_input_json(json.dumps(asked))
