@@ -42,6 +42,8 @@ ENDED_BY_SIGNAL = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 """What a harness returns when somebody asked it to end."""
 UNASKED = Evidence("none", (), "", "")
 """Of a task without checks."""
+SETTLE_S = 90.0
+"""How long a ledger that went away is waited for once the harness has ended; well below a lease."""
 BEFORE_THE_CLAIM = "A launch is checked whole before a task is claimed for it."
 
 
@@ -86,12 +88,27 @@ class Worked:
 class Desk:
     """The launcher at the board: a client of its own session's memory tools."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, note: Callable[[str], None] = lambda sentence: None) -> None:
+        self.patience_s = 0.0
+        """How long a call is tried again while the ledger is away."""
         self._served = served
+        self._note = note
 
     def call(self, tool: str, **arguments: Any) -> Answer:
         """Call a tool. A refusal is an answer, but for `unavailable`. Raises UnavailableError, UpstreamError."""
         given = {name: value for name, value in arguments.items() if value is not None}
+        until, wait_s = time.monotonic() + self.patience_s, 0.5
+        while True:
+            try:
+                return self._called(tool, given)
+            except UnavailableError as error:
+                if time.monotonic() + wait_s > until:
+                    raise
+                self._note(f"{error.message}; trying again for {round(until - time.monotonic())} s")
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 2, 10.0)
+
+    def _called(self, tool: str, given: dict[str, Any]) -> Answer:
         with Client(URL, dial=self._served.dial) as client:
             answer = client.call(tool, **given)
         if answer.refused and answer.data["code"] == "unavailable":
@@ -168,7 +185,7 @@ def work(
         try:
             with Interrupts(note) as interrupts:
                 served.start()
-                desk = Desk(served)
+                desk = Desk(served, note)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
                     shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted)
@@ -260,7 +277,21 @@ class _Shift:
             raise
 
     def _finish(self, ended: Ended) -> Ended:
-        """The harness has ended: its checks, what the task says now, and giving it back where it is not completed."""
+        """The harness has ended: its checks, what the task says now, and giving it back where it is not completed.
+
+        Raises UnavailableError when the ledger stays away: what the harness left is in the record then, and the lease runs out.
+        """
+        self._desk.patience_s = SETTLE_S
+        try:
+            return self._concluded(ended)
+        except UnavailableError as error:
+            self._desk.patience_s = 0.0
+            with suppress(AmemError):  # it is written before the ledger is asked
+                self._desk.call("handoff", body=self._leftover(ended)["handoff"])
+            why = f"{self._row['id']} stays claimed until its lease ends; what was left of it is in the record: {error.message}"
+            raise UnavailableError(why, hint=error.hint) from error
+
+    def _concluded(self, ended: Ended) -> Ended:
         worked, id = self._worked, self._row["id"]
         found: Evidence | None = None
         try:
