@@ -94,7 +94,7 @@ def evaluate(context: Context, file: str, principal: str | None, session: str) -
 
 @group.command("list", epilog="Examples: amem policy list    amem policy list --layer 2 --tier raw --json")
 @click.option("--layer", type=click.IntRange(0, 3), help="Only of this layer.")
-@click.option("--tier", type=flags.TIERS, help="Only of this trust tier.")
+@click.option("--tier", type=click.Choice([each.value for each in Tier]), help="Only of this trust tier.")
 @flags.domain
 @click.pass_obj
 def list_(context: Context, layer: int | None, tier: str | None, domain: str | None) -> int:
