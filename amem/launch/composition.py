@@ -64,6 +64,7 @@ class Composition:
         from amem.server.app import McpApp, add_routes, new_worker
         from amem.server.projection import Projection
 
+        _no_core()
         found, root = self._ready.plan, self._settings.root
         memory = open_memory(root, self._settings.grants)
         session = self.session = self._open(memory)
@@ -198,6 +199,18 @@ class Composition:
         )
         session.examined, session.graded = self._client, self._graded
         return session
+
+
+def _no_core() -> None:
+    """Let no crash of this process write its memory, with the key, to a disk.
+
+    A limit of one byte: at nought the kernel still hands a core to a program that `core_pattern` pipes it to (core(5)).
+    """
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    most = 1 if hard == resource.RLIM_INFINITY else min(1, hard)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
 
 
 async def _own_door(memory: "Memory", session: "Session", worker: "ThreadPoolExecutor") -> "web.AppRunner":

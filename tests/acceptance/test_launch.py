@@ -2,7 +2,10 @@
 
 import json
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,27 @@ def test_the_key_is_found_nowhere_inside_or_under_the_root(place: Place, provide
     for path in [*place.root.rglob("*"), *place.tree.rglob("*")]:
         if path.is_file():
             assert b"planted-key" not in path.read_bytes(), path
+
+
+def test_a_launcher_that_crashes_leaves_no_core_with_the_key(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    words = place.command("launch", "--harness", "command", *place.launch_flags(), "--", "sh", "-c", "touch up; sleep 600")
+    launcher = subprocess.Popen(
+        ["sh", "-c", 'ulimit -c unlimited; exec "$@"', "sh", *words],
+        cwd=PROJECT, env=place.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 60
+        while not (place.tree / "up").exists() or "Max core file size        1 " not in Path(f"/proc/{launcher.pid}/limits").read_text():
+            assert time.monotonic() < until and launcher.poll() is None
+            time.sleep(0.01)
+        launcher.send_signal(signal.SIGABRT)
+        assert launcher.wait(60) == -signal.SIGABRT
+    finally:
+        launcher.kill()
+        launcher.wait()
+    left = [path for folder in (PROJECT, place.base) for path in folder.glob("core*")] + list(place.base.rglob("core.*"))
+    assert left == []
 
 
 READING = """\

@@ -1,15 +1,27 @@
 """A session that tries to get round its spend limit: by many calls at once, by breaking off, by an upstream that tells nothing."""
 
 import asyncio
-from datetime import UTC
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-from amem.egress.reserve import Reservations
+from amem.egress import meter
+from amem.egress.reserve import LEASE, Reservations
 from amem.logs.schema import PolicyDecision
+from amem.model import clock
 from amem.model.call import Dialect
+from amem.settings import database
 from amem.settings.grants import Spend
 from amem.settings.root import Root
+from amem.testing.provider import running
 from tests.egress.support import call, session
 
 MOST = 1000
@@ -93,3 +105,78 @@ def test_an_answer_that_tells_no_usage_counts_as_what_was_reserved(tmp_path: Pat
             assert row["charged"] >= MOST
 
     asyncio.run(run())
+
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@contextmanager
+def child(root: Root, base_url: str, limit: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """An egress in a process of its own, and where it takes calls."""
+    words = [sys.executable, "-m", "tests.attacks.egress.egress_child", str(root.path), base_url, str(limit)]
+    with subprocess.Popen(words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, f"http://127.0.0.1:{int(process.stdout.readline())}{PATH}"
+        finally:
+            process.kill()
+
+
+def post(url: str) -> int:
+    """The status of one call; 0 when the connection broke off."""
+    with suppress(ConnectionError):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data=BODY, method="POST"), timeout=120) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except urllib.error.URLError:
+            return 0
+    return 0
+
+
+def settled(root: Root, calls: int, within_s: float = 60.0) -> None:
+    """Wait until so many answered calls have their rows."""
+    until = time.monotonic() + within_s
+    while sum(row["calls"] - sum(row.get("status", {}).values()) for row in meter.report(root)) < calls:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_what_a_killed_egress_had_reserved_is_held_then_released_and_never_counted_twice(tmp_path: Path) -> None:
+    """`kill -9` with three calls open: their room is taken until the lease ends, then all of it is there again."""
+    root = Root(tmp_path)
+    root.state.mkdir()
+    limit = 3 * WANTED + 50
+    usage = {"input": 30, "output": 15, "cache_read": 0, "cache_write": 0}
+    script = {"steps": [{"text": "x", "usage": usage}], "conversations": [{"match": "hi", "steps": [{"text": "x", "wait": "all"}]}]}
+    with running(script) as provider:
+        with child(root, provider.url, limit) as (process, url), ThreadPoolExecutor(4) as pool:
+            open_calls = [pool.submit(post, url) for _ in range(3)]
+            provider.until(lambda p: sum(seen.outcome == "held" for seen in p.log) == 3)
+            assert post(url) == 403
+            process.kill()
+            process.wait()
+            assert [call.result() for call in open_calls] == [0, 0, 0]
+        provider.release("all")
+        with child(root, provider.url, limit) as (_, url):
+            assert post(url) == 403, "what may have been used is not given out again before the lease ends"
+        connection = database.connect(root.usage, durable=True)
+        held = connection.execute("select count(*), sum(tokens) from reservations").fetchone()
+        assert held == (3, 3 * WANTED)
+        ended = clock.stamp(clock.now() - timedelta(seconds=1))
+        assert clock.now() + LEASE > clock.parse(connection.execute("select max(until) from reservations").fetchone()[0])
+        connection.execute("update reservations set until = ?", (ended,))  # the clock moves on
+        connection.close()
+        provider.load({"steps": [{"text": "x", "usage": usage}]})
+        with child(root, provider.url, limit) as (_, url):
+            assert [post(url) for _ in range(3)] == [200, 200, 200]
+            settled(root, 3)
+    connection = database.connect(root.usage, durable=True)
+    try:
+        assert connection.execute("select count(*) from reservations").fetchone() == (0,)
+        # Refused calls have rows of their own; of the killed ones nobody knows what they used, and no row says so.
+        answered = connection.execute("select count(*), sum(charged), sum(input) from calls where status = 200").fetchone()
+        assert answered[0] == 3 and answered[1] < 3 * WANTED
+    finally:
+        connection.close()
