@@ -20,7 +20,7 @@ export PROMPT
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage check fmt test test-real bench bench-peers harnesses wheel-check
+.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage check fmt test test-real bench bench-peers harnesses image unpack wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -99,6 +99,12 @@ bench-peers: $(READY) ## install what the benchmarks compare with
 
 harnesses: $(READY) ## install the pinned harness programs (HARNESS=claude,codex for some)
 	@$(BIN)/python scripts/install-harnesses.py $(if $(HARNESS),$(HARNESS))
+
+image: $(READY) ## build the harness image without a container runtime (HARNESS=claude,codex for some)
+	@$(BIN)/python scripts/build-image.py
+
+unpack: $(READY) ## put the harness image under the root (FROM=wslc|podman|docker|FILE)
+	@$(BIN)/amem $(ROOT_FLAG) image unpack $(if $(FROM),--from $(FROM),$(addprefix --from ,$(wildcard build/image/amem-image.tar)))
 
 wheel-check: $(READY) ## build the wheel and try it in an environment of its own
 	@$(BIN)/python scripts/wheel-check.py

@@ -23,6 +23,7 @@ from amem.harnesses import registry
 from amem.harnesses.base import Harness
 from amem.launch import backends
 from amem.sandbox import host, reader
+from amem.sandbox.spec import is_below
 from amem.settings.root import Root
 
 NAME = "amem-harness"
@@ -82,25 +83,41 @@ def unpack(root: Root, source: str | None) -> Image:
     """
     folder = root.state / "image"
     folder.mkdir(mode=0o700, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-    try:
-        with _archive(source) as stream:
-            digest = _extract(stream, part / "root")
-        if not (part / "root/usr/bin").is_dir() or not (part / "root/etc").is_dir():
-            raise IntegrityError("the archive holds no root file system: it has no usr/bin or no etc", hint="make image")
-        (part / "root").chmod(0o755)
-        target = folder / f"img-{digest[:12]}"
-        about = {"digest": f"sha256:{digest}", "harnesses": _manifest(part / "root")}
-        Path(f"{target}.json").write_text(json.dumps(about))
+    with _alone(folder):
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+        try:
+            with _archive(source) as stream:
+                digest = _extract(stream, part / "root")
+            return _put(folder, part, digest)
+        finally:
+            _remove_tree(part)
+
+
+def _put(folder: Path, part: Path, digest: str) -> Image:
+    """Give an unpacked image its place, and make it the current one."""
+    unpacked = part / "root"
+    if not (unpacked / "usr/bin").is_dir() or not (unpacked / "etc").is_dir():
+        raise IntegrityError("the archive holds no root file system: it has no usr/bin or no etc", hint="make image")
+    unpacked.chmod(0o755)
+    target = folder / f"img-{digest[:12]}"
+    if not target.exists():
+        Path(f"{target}.json").write_text(json.dumps({"digest": f"sha256:{digest}", "harnesses": _manifest(unpacked)}))
         Path(f"{target}.lock").touch(mode=0o600)
-        if not target.exists():
-            (part / "root").rename(target)
-        link = part / "current"
-        link.symlink_to(target.name)
-        link.rename(folder / "current")
-    finally:
-        _remove_tree(part)
+        unpacked.rename(target)
+    link = part / "current"
+    link.symlink_to(target.name)
+    link.rename(folder / "current")
     return _read(target, True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One at a time unpacks or removes, so what an ended one left half done is known to be nobody's."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in folder.glob(".part-*"):
+            _remove_tree(left)
+        yield
 
 
 def remove(root: Root, id: str) -> None:
@@ -108,20 +125,21 @@ def remove(root: Root, id: str) -> None:
     target = root.state / "image" / id
     if "/" in id or not id.startswith("img-") or not target.is_dir():
         raise NotFoundError(f"no image {id}", hint="amem image list")
-    fd = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if backends.image(root) == str(target.resolve()):
-            (root.state / "image" / "current").unlink()
-        gone = target.with_name(f".part-{id}-{os.getpid()}")
-        target.rename(gone)
-        for suffix in (".json", ".lock"):
-            Path(f"{target}{suffix}").unlink(missing_ok=True)
-    except BlockingIOError as error:
-        raise ConflictError(f"a running session shows {id}", hint="amem session list --state running") from error
-    finally:
-        os.close(fd)
-    _remove_tree(gone)
+    with _alone(root.state / "image"):
+        fd = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if backends.image(root) == str(target.resolve()):
+                (root.state / "image" / "current").unlink()
+            gone = target.with_name(f".part-{id}")
+            target.rename(gone)
+            for suffix in (".json", ".lock"):
+                Path(f"{target}{suffix}").unlink(missing_ok=True)
+        except BlockingIOError as error:
+            raise ConflictError(f"a running session shows {id}", hint="amem session list --state running") from error
+        finally:
+            os.close(fd)
+        _remove_tree(gone)
 
 
 def _program(image: str, path: str) -> str | None:
@@ -226,6 +244,10 @@ def _extract(stream: IO[bytes], target: Path) -> str:
 def _member(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         return None
+    # Of a hard link the filter of the standard library looks at the name alone; what it leads to would be a file of this machine.
+    first = os.path.realpath(os.path.join(target, member.linkname))
+    if member.islnk() and not (is_below(first, os.path.realpath(target)) and os.path.isfile(first)):
+        raise tarfile.LinkOutsideDestinationError(member, first)
     found = tarfile.tar_filter(member, target)
     return found.replace(mode=(found.mode or 0) | 0o700, deep=False) if found.isdir() else found
 
