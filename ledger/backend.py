@@ -78,5 +78,8 @@ class Backend(Protocol):
     def take(self, domain: str, event: "Claimed", capabilities: Collection[str], *, unless_ended: bool) -> Taken:
         """Claim the first ready task that these capabilities allow; with `unless_ended` only when no lease has ended."""
 
+    def scrub(self, domain: str) -> None:
+        """Write the domain's tables anew, so that no page holds what was deleted or replaced."""
+
     def close(self) -> None:
         """Let go of the database."""

@@ -185,14 +185,22 @@ class Graded(Event):
     """The model that judged."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased(Event):
+    """Its words were erased, from here and from the events before this one."""
+
+    kind = "erased"
+
+
 KINDS: dict[str, type[Event]] = {
     kind.kind: kind
     for kind in (
         Created, Admitted, Claimed, Heartbeat, Released, HandoffLeft, Completed, Invalidated, Posted, Rescored, Blocked,
-        Unblocked, Checked, Graded,
+        Unblocked, Checked, Graded, Erased,
     )
 }  # fmt: skip
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""The keys of an event as they are kept."""
 _BASE = ("task", "by", "at_ms", "fence")
 _OWN = {kind: tuple((item.name, item.default) for item in fields(cls) if item.name not in _BASE) for kind, cls in KINDS.items()}
 
@@ -204,7 +212,7 @@ def data(event: Event) -> str:
         value = getattr(event, name)
         if default is MISSING or value != default:
             keys[name] = value
-    return _encode(keys) if keys else "{}"
+    return encode(keys) if keys else "{}"
 
 
 def read(kind: str, task: str, by: str, at_ms: int, fence: int, text: str) -> Event:

@@ -387,6 +387,23 @@ class Operations(Reading):
         """See `store.Ledger`."""
         return self._change(ids.domain_of(entry), lambda work: promotions.settle(work, entry, task, by, state, why))
 
+    def erase(self, task: str, *, by: str) -> Task:
+        """See `store.Ledger`."""
+        from amem.ledger import erasing
+
+        domain = ids_domain(task)
+        done = self._change(domain, lambda work: erasing.erase(work, task, by))
+        self._backend.scrub(domain)
+        return done
+
+    def erase_whys(self, entry: str) -> int:
+        """See `store.Ledger`."""
+        domain = ids.domain_of(entry)
+        count = self._change(domain, lambda work: len(work.tx.rows("drop_whys", {"entry": entry})))
+        if count:
+            self._backend.scrub(domain)
+        return count
+
     def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
         """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written."""
 

@@ -212,6 +212,16 @@ class Postgres:
             return Taken(_noted(found[0], event) if found else None)
         return Taken(None)
 
+    def scrub(self, domain: str) -> None:
+        """See `Backend`. What the server's own log and its backups hold is the server's."""
+
+        def attempt(connection: "psycopg.Connection[Any]") -> None:
+            schema = self._schemas.get(domain) or self._find(connection, domain)
+            if schema is not None:
+                connection.execute(f'vacuum (full) "{schema}".task, "{schema}".event, "{schema}".text, "{schema}".promotion'.encode())
+
+        self._patiently(attempt)
+
     def _statement(self, domain: str, name: str, event: ev.Event, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         values = {**values, "by": event.by, "data": ev.data(event)}
         return self._patiently(lambda connection: self._tx(connection, domain).rows(name, values))

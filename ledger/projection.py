@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from amem.ledger import events as ev
 from amem.ledger.task import Status, Task
 
+ERASED = "(erased)"
+"""What stands where words were."""
 BLOCKER_RUNS = 3
 """The same blocker this often running moves a task to `blocked`."""
 
@@ -94,6 +96,11 @@ def changed(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], ev
             new = task._replace(checked=event.state, checked_tree=event.tree, checked_ms=at_ms, checked_fence=event.fence, changed_ms=at_ms)
         case ev.Graded():
             new = task._replace(grade=event.verdict, changed_ms=at_ms)
+        case ev.Erased():
+            reason, on = (ERASED if text is not None else None for text in (task.reason, task.blocked_on))
+            new = task._replace(title=ERASED, body=None, twin=None, check=(), reason=reason, blocked_on=on, blocker=None, blocker_runs=0,
+                changed_ms=at_ms,
+            )  # fmt: skip
         case _:
             raise AssertionError(f"no projection of {event.kind}")
     return (new,)

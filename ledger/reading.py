@@ -16,6 +16,8 @@ from amem.ledger.task import HUMAN, OPEN, Status, Task, known, not_found
 from amem.model.ids import domain_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from amem.ledger.events import Event
     from amem.ledger.promotions import Promotion
 
@@ -143,6 +145,12 @@ class Reading:
             return Reindexed(len(state.tasks), tuple([*differing, *extra]))
 
         return self._backend.alone(domain, act)
+
+    def mentioning(self, domain: str, says: "Callable[[str], bool]") -> tuple[str, ...]:
+        """See `store.Ledger`."""
+        from amem.ledger import erasing
+
+        return self._backend.read(domain, lambda tx: tuple(erasing.mentioning(tx, says)))
 
     def now_ms(self) -> int:
         """See `store.Ledger`."""

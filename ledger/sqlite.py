@@ -208,6 +208,16 @@ class Sqlite:
         found, ended = self.alone(domain, act)
         return Taken(_done(found, event), ended)
 
+    def scrub(self, domain: str) -> None:
+        """See `Backend`: the whole file, and then the log before it is gone."""
+        with self._guard, self._said(), self._writing():
+            self._connection.execute("vacuum")
+            busy = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+        if busy:
+            raise UnavailableError(
+                f"the ledger {self._path}: somebody reads it, so its log still holds what was erased", hint="try it again"
+            )
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         # Whoever waits for its turn keeps the queue shut behind it: one that has just written cannot pass those that wait.

@@ -285,6 +285,19 @@ class Ledger(Protocol):
     def text(self, domain: str, digest: str | None) -> str | None:
         """The text of a body or remark; None when there is none or it was erased."""
 
+    def mentioning(self, domain: str, says: Callable[[str], bool]) -> tuple[str, ...]:
+        """The tasks of a domain with words (title, text, remarks, checks, reasons) of which `says` holds."""
+
+    def erase(self, task: str, *, by: str) -> Task:
+        """Erase the words of a task, from its events and from the pages of the database; an open one is closed.
+
+        Who did what and when stays, and replays to the same projection. A text that another task has as well stays with that one; so
+        does a title that another one took over (`mentioning` finds both). Raises NotFoundError.
+        """
+
+    def erase_whys(self, entry: str) -> int:
+        """Erase why an entry was promoted, each time; how many there were."""
+
     def now_ms(self) -> int:
         """The ledger's clock."""
 

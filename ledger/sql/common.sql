@@ -32,6 +32,26 @@ insert into @text(digest, text) values (:digest, :text) on conflict do nothing
 -- A long text; no row when it was erased.
 select x.text from @text x where x.digest = :digest
 
+-- rewrite --
+-- Change the keys of an event: only to erase words.
+update @event set data = :data where seq = :seq
+
+-- drop_text --
+-- Erase a long text.
+delete from @text where digest = :digest
+
+-- all_texts --
+-- Every long text.
+select x.digest, x.text from @text x
+
+-- quoting --
+-- The tasks with an event whose keys hold this.
+select distinct e.task from @event e where e.data like :pattern
+
+-- drop_whys --
+-- Erase why an entry was promoted.
+update @promotion set why = null where entry = :entry and why is not null returning seq
+
 -- ended --
 -- Tasks whose lease is over.
 select t.id from @task t where @mine and t.status = 'claimed' and t.lease_ends_ms <= :now order by t.seq limit 200 @skip

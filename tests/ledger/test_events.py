@@ -37,7 +37,7 @@ def test_what_is_written_reads_back(event: ev.Event) -> None:
 def test_every_kind_of_the_command_line_has_one_record() -> None:
     assert set(ev.KINDS) == {
         "created", "admitted", "claimed", "heartbeat", "released", "handoff_left", "completed", "invalidated", "posted", "rescored",
-        "blocked", "unblocked", "graded", "checked",
+        "blocked", "unblocked", "graded", "checked", "erased",
     }  # fmt: skip
 
 
