@@ -44,6 +44,10 @@ REASONS: Mapping[str, Row] = {
     "supersede_other_domain": Row("{entry} is in {other}, not in {domain}: an entry is superseded in its own domain"),
     "scan_findings": Row("the text has what only the owner may put into the record: {findings}", "amem quarantine list"),
     "supersede_verified": Row("{entry} is verified: only the owner replaces it", "amem quarantine list"),
+    "supersede_hides": Row(
+        "in the place of {entry}, which is {was}, it would be {classification}: whoever may not read as high would lose it",
+        "amem quarantine list",
+    ),
     "too_many_superseded": Row("the session has superseded {so_far} entries; {limit} is the most without a look", "amem quarantine list"),
     # Trust.
     "person_only": Row("only a person approves or declines, not {principal}"),

@@ -55,15 +55,20 @@ class Context:
             )
         return wanted
 
+    @cached_property
+    def domains(self) -> tuple[str, ...]:
+        """The root's domains that the acting person has a grant in. Which others there are is not told."""
+        return tuple(domain for domain in self.grants.domains if self.grants.grant(domain, self.principal) is not None)
+
     def domain(self, asked: str | None) -> str:
         """The domain asked for, or the only one, or the default one. Raises UsageError that names them."""
-        known = self.grants.domains
+        known = self.domains
         if asked is None:
-            asked = next(iter(known)) if len(known) == 1 else self.grants.default_domain
+            asked = known[0] if len(known) == 1 else self.grants.default_domain
         if asked is None:
             raise UsageError(f"which domain? this root has {', '.join(known)}", hint="add --domain, or default_domain to grants.toml")
         if asked not in known:
-            close = root.near(asked, tuple(known))
+            close = root.near(asked, known)
             raise UsageError(f"--domain {asked}: this root has {', '.join(known)}{close}", hint="amem doctor --config")
         return asked
 

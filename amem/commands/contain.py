@@ -27,7 +27,7 @@ def command(context: Context, id: str, why: str, undo: bool, dry_run: bool, yes:
         raise UsageError("--undo and --dry-run exclude each other", hint=f"amem contain {id} --why … --dry-run")
     flags.owner_alone(context, "what an entry reached") if dry_run else flags.confirm(f"{'Put back' if undo else 'Contain'} {id}?", yes)
     domain = domain_of(id)
-    session = context.owner_session(domain if domain in context.grants.domains else None)
+    session = context.owner_session(domain if domain in context.domains else None)
     if undo:
         found = containing.undo(context.memory, session, id, why)
     else:

@@ -107,7 +107,7 @@ def _act(
         if not yes:
             print(rows, file=sys.stderr)
         flags.confirm(f"Lower {len(found)} of these to {to}?", yes)
-        session = context.owner_session(domain if domain in context.grants.domains else None)
+        session = context.owner_session(domain if domain in context.domains else None)
         decision = act(context.memory, session, request.DECLASSIFY, session.domain, subject).id
         apply()
         declassify.lower(context.memory, session, [one for one in found if is_id("entry", one.id)], why, subject=id)

@@ -31,7 +31,7 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
     if not dry_run:
         flags.confirm(f"Erase {', '.join(ids)} for good?", yes)
     domain = domain_of(ids[0])
-    session = context.owner_session(domain if domain in context.grants.domains else None)
+    session = context.owner_session(domain if domain in context.domains else None)
     receipt = erase.erase(context.memory, session, ids, why, dry_run=dry_run)
     left = receipt.searched.left
     if context.flags.json:

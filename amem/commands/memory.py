@@ -58,7 +58,7 @@ def search(
     found = read.search(
         context.memory, context.owner_session(domain), " ".join(query), type=[EntryType(each) for each in types],
         tier=Tier(tier) if tier else None, label=Label(label) if label else None,
-        domains=tuple(context.grants.domains) if all_domains else (), limit=limit or sys.maxsize, offset=offset,
+        domains=context.domains if all_domains else (), limit=limit or sys.maxsize, offset=offset,
     )  # fmt: skip
     if isinstance(found, outcomes.Refused):
         refused(found)
@@ -90,7 +90,7 @@ def get(context: Context, ids: tuple[str, ...], redirect: bool, meta: bool) -> i
         if not is_id("entry", id) or (version and not re.fullmatch(r"[1-9]\d{0,8}", version)):
             raise UsageError(f"{asked}: expected mem-<domain>-<12 letters or digits>, with @<version> or without", hint="amem list")
         domain = domain_of(id)
-        known = domain if domain in context.grants.domains else context.domain(None)
+        known = domain if domain in context.domains else context.domain(None)
         session = context.owner_session(known)
         found = read.get(context.memory, session, id, version=int(version) if version else None, redirect=redirect)
         code = show_entry(found, context.flags.json, meta=meta) or code
@@ -151,7 +151,7 @@ def list_(
 
     found = read.entries(
         context.memory, context.owner_session(domain), type=[EntryType(each) for each in types], tier=Tier(tier) if tier else None,
-        status=Status(status), author=author, domains=tuple(context.grants.domains) if all_domains else (),
+        status=Status(status), author=author, domains=context.domains if all_domains else (),
         sort=sort, limit=limit or sys.maxsize,
     )  # fmt: skip
     if isinstance(found, outcomes.Refused):

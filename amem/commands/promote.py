@@ -10,12 +10,13 @@ from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, visible
 from amem.commands import flags
 from amem.commands.memory import refused
+from amem.commands.task import mine
 from amem.errors import ConflictError, UsageError
 from amem.memory import outcomes
 from amem.model.entry import Tier
 from amem.model.ids import domain_of, is_id
 
-_TASK = click.argument("task")
+_TASK = click.argument("task", callback=mine)
 
 
 @click.command(epilog="Example: amem promote mem-me-0123456789ab --to curated --why 'ran the steps on a clean checkout'")
@@ -114,7 +115,7 @@ def _domain(context: Context, kind: str, id: str) -> str:
     if not is_id(kind, id):
         raise UsageError(f"{id[:60]}: no {kind}'s id", hint="amem list" if kind == "entry" else "amem task list --human")
     domain = domain_of(id)
-    return domain if domain in context.grants.domains else context.domain(None)
+    return domain if domain in context.domains else context.domain(None)
 
 
 def _refused(outcome: outcomes.Refused) -> NoReturn:

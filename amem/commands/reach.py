@@ -106,7 +106,7 @@ def demote(context: Context, id: str, reason: str, successor: str | None, dry_ru
     if not dry_run:
         flags.confirm(f"Demote {id}?", yes)
     domain = domain_of(id)
-    session = context.owner_session(domain if domain in context.grants.domains else None)
+    session = context.owner_session(domain if domain in context.domains else None)
     entry = take_out(context.memory, session, id, reason, successor=successor, dry_run=dry_run)
     document: dict[str, Any] = {"id": id, "status": entry.status, "version": entry.version}
     print_json(document) if context.flags.json else print(one_line(f"{id} {'would be' if dry_run else 'is'} {entry.status}"))

@@ -14,6 +14,7 @@ from amem.cli.output import inert, note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
+from amem.model.label import Label
 
 if TYPE_CHECKING:
     from amem.ledger.reading import Reading
@@ -21,7 +22,25 @@ if TYPE_CHECKING:
     from amem.ledger.task import Task
 
 STATUSES = click.Choice(["proposed", "admitted", "claimed", "blocked", "completed", "invalidated"])
-_ONE = click.argument("id")
+
+
+def mine(click_context: click.Context, _: click.Parameter, value: Any) -> Any:
+    """The ids, if the acting person may read the tasks they name. Raises NotFoundError in the words for one that is not there."""
+    context: Context = click_context.obj
+    if context.principal != context.grants.owner:
+        ids = [value] if isinstance(value, str) else list(value or ())
+        readable = [_readable(context, id) for id in ids]
+        with _reading(context) as ledger:
+            found = ledger.tasks(readable)
+        for id in ids:
+            if id not in found or (found[id].label or "") in _withheld(context, found[id].domain):
+                from amem.ledger.task import not_found
+
+                raise not_found(id)
+    return value
+
+
+_ONE = click.argument("id", callback=mine)
 _WHY = click.option("--why", metavar="TEXT", help="The reason, for whoever asks later.")
 _FENCE = click.option("--fence", type=int, metavar="N", help="The number of the claim; default: yours.")
 
@@ -49,7 +68,6 @@ def create(
 ) -> int:  # fmt: skip
     """File a task."""
     from amem.ledger.draft import Draft
-    from amem.model.label import Label
 
     draft = Draft(
         domain=context.domain(domain), title=title, body=_text(body), priority=priority, requires=requires, depends_on=depends,
@@ -63,7 +81,7 @@ def create(
 
 
 @group.command(epilog="Example: amem task admit task-me-0123abcd")
-@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@click.argument("ids", nargs=-1, required=True, metavar="ID…", callback=mine)
 @click.pass_obj
 def admit(context: Context, ids: tuple[str, ...]) -> int:
     """Let tasks be claimed. What they wait on rises above them."""
@@ -103,8 +121,9 @@ def list_(
 
     if human and requires not in (None, HUMAN):
         raise UsageError("--human and --requires exclude each other", hint="amem task list --human")
+    domains = context.domains if all_domains else (context.domain(domain),)
     wanted = Filter(
-        domains=tuple(context.grants.domains) if all_domains else (context.domain(domain),),
+        domains=domains, without=tuple({label for one in domains for label in _withheld(context, one)}),
         statuses=tuple(map(Status, statuses)) or OPEN, requires=HUMAN if human else requires, origin=origin, parent=parent,
         since_ms=_ms(since), limit=limit,
     )  # fmt: skip
@@ -152,7 +171,7 @@ def show(context: Context, id: str, with_events: bool) -> int:
 
 
 @group.command(epilog="Examples: amem task claim    amem task claim task-me-0123abcd --lease 4h")
-@click.argument("id", required=False)
+@click.argument("id", required=False, callback=mine)
 @click.option("--capability", "capabilities", multiple=True, metavar="C", help="Claim as one who holds only these; default: a person.")
 @click.option("--lease", type=DURATION, default="10m", show_default=True, metavar="DUR", help="Back in the pool after this.")
 @flags.domain
@@ -441,9 +460,17 @@ def _readable(context: Context, id: str) -> str:
     from amem.ledger.task import known, not_found
     from amem.model.ids import domain_of
 
-    if domain_of(known(id)) not in context.grants.domains:
+    if domain_of(known(id)) not in context.domains:
         raise not_found(id)
     return id
+
+
+def _withheld(context: Context, domain: str) -> tuple[str, ...]:
+    """The labels of a domain's tasks that the acting person may not read; an empty one stands for tasks without."""
+    grant, known = context.grants.grant(domain, context.principal), context.grants.domains.get(domain)
+    if grant is None or known is None:
+        return ("", *Label)
+    return tuple(label for label in Label if label.exceeds(grant.read)) + (("",) if known.default.exceeds(grant.read) else ())
 
 
 def _done(answer: "Refused | Any") -> Any:

@@ -48,6 +48,8 @@ def contain(memory: Memory, session: Session, id: str, why: str, *, dry_run: boo
 
     Raises RefusedError (only the owner may), NotFoundError (nothing of it is in the record), OSError.
     """
+    if not session.is_owner:
+        act(memory, session, request.CONTAIN, session.domain, id)  # before anybody else learns what there is
     with quarantine.judging(memory.root):
         folder = next(_acts(memory, id), None)
         if folder is None:
@@ -75,6 +77,8 @@ def contain(memory: Memory, session: Session, id: str, why: str, *, dry_run: boo
 
 def undo(memory: Memory, session: Session, id: str, why: str) -> Contained:
     """Put everything back as it was. Raises RefusedError, NotFoundError, ConflictError (something stands in a place), OSError."""
+    if not session.is_owner:
+        act(memory, session, request.CONTAIN, session.domain, id)
     with quarantine.judging(memory.root):
         folder = next(_acts(memory, id), None)
         if folder is None:

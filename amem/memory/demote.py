@@ -9,6 +9,7 @@ from amem.memory.session import Memory, Session
 from amem.memory.write import indexed
 from amem.model.clock import stamp
 from amem.model.entry import Entry, Status
+from amem.model.ids import domain_of
 from amem.policy import request
 
 
@@ -17,6 +18,8 @@ def demote(memory: Memory, session: Session, id: str, why: str, *, successor: st
 
     Raises RefusedError (only the owner may), NotFoundError, ConflictError (it is demoted or erased already), OSError.
     """
+    if not session.is_owner:
+        act(memory, session, request.DEMOTE, domain_of(id), id)  # before anybody else learns whether it is there
     with memory.lock:
         read = memory.index.read(id)
         other = memory.index.get(successor) if successor is not None else None

@@ -66,6 +66,8 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
 
     Raises RefusedError (only the owner may), NotFoundError, ConflictError (erased already), UsageError (the why quotes them), OSError.
     """
+    if not session.is_owner:
+        act(memory, session, request.ERASE, domain_of(ids[0]), ids[0])  # before anybody else learns whether it is there
     with quarantine.judging(memory.root):
         begun = None if dry_run else _begun(memory.root, ids)
         kept = {id: _find(memory, id) for id in ids}

@@ -12,7 +12,7 @@ from amem.memory.outcomes import Entries, Gone, Hits, Moved, NotFound, Refused, 
 from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
 from amem.model.entry import EntryType, Status, Tier, tokens
-from amem.model.ids import is_id
+from amem.model.ids import domain_of, is_id
 from amem.model.label import Label, lowest
 from amem.policy import request
 from amem.record.rows import Filter, Hit, Row
@@ -171,7 +171,8 @@ def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
 
 def visible(memory: Memory, session: Session, id: str) -> Row | None:
     """The row of an entry that the session may read, as its file now says; None for any other."""
-    if not is_id("entry", id):
+    # A domain that may not be read is not looked into: how long the answer takes tells nothing of what is there.
+    if not is_id("entry", id) or isinstance(reader(memory, session, (domain_of(id),)), Refused):
         return None
     with memory.lock:
         row = memory.index.get(id)

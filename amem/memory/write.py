@@ -24,7 +24,7 @@ from amem.model.clock import stamp
 from amem.model.entry import REVIEW_DAYS, Entry, Status, Tier
 from amem.model.label import Label, highest
 from amem.policy import request
-from amem.policy.decision import Decision
+from amem.policy.decision import Reason
 from amem.policy.scan import Finding, scan
 from amem.record import quarantine
 from amem.record.markdown import Malformed, fixed
@@ -55,10 +55,12 @@ def write(memory: Memory, session: Session, draft: Draft, *, left_by: str | None
             return Refused(code="invalid", reason=str(error))
         decision = memory.door.decide(asked)
         try:
+            if decision.allow and (hides := _hides(session, entry, replaced)) is not None:
+                return _hold(memory, session, entry, findings, (hides,), decision.id)
             if decision.allow:
                 return _store(memory, session, entry, replaced)
             if decision.hold:
-                return _hold(memory, session, entry, findings, decision)
+                return _hold(memory, session, entry, findings, decision.reasons, decision.id)
         except Malformed as error:  # nothing is written that could not be read back
             return Refused(code="invalid", reason=f"it cannot be kept as it is: {error.why}", decision=decision.id)
         return Refused(code=decision.code or "refused", reason=decision.sentence(), hint=decision.hint, decision=decision.id)
@@ -182,19 +184,29 @@ def indexed(memory: Memory, path: Path) -> None:
         _log.warning("%s: not indexed, until `amem reindex`: %s", path.name, error)
 
 
-def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Finding, ...], decision: Decision) -> Held:
+def _hides(session: Session, entry: Entry, replaced: Sequence[Row]) -> Reason | None:
+    """The gate behind the policy's: an entry of a higher label in another's place takes it from those who may not read as high."""
+    hidden = [row for row in replaced if entry.classification.exceeds(row.classification)]
+    if session.is_owner or not hidden:
+        return None
+    facts = {"entry": hidden[0].id, "was": hidden[0].classification, "classification": entry.classification}
+    return Reason("supersede_hides", facts)
+
+
+def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Finding, ...], reasons: Sequence[Reason], decision: str) -> Held:
+    why = "held: " + ("; ".join(reason.sentence() for reason in reasons) or "no rule allows it")
     held = quarantine.hold(
         memory.root,
         entry,
         remembered(findings),
-        [{"code": reason.code, **reason.facts} for reason in decision.reasons],
-        gate=None if findings else decision.code,
+        [{"code": reason.code, **reason.facts} for reason in reasons],
+        gate=None if findings or not reasons else reasons[0].code,
         clock=memory.clock,
     )
     session.held.append(held)
     memory.append(logged(memory, session, entry, held=held))
-    task = file_task(memory, session, quarantine.show(memory.root, held), decision.sentence())
-    return Held(id=held, reason=decision.sentence(), findings=findings[:_FINDINGS], task=task, decision=decision.id)
+    task = file_task(memory, session, quarantine.show(memory.root, held), why)
+    return Held(id=held, reason=why, findings=findings[:_FINDINGS], task=task, decision=decision)
 
 
 def remembered(findings: Sequence[Finding]) -> list[dict[str, str]]:

@@ -1,0 +1,186 @@
+"""Two domains with entries of the same titles: nothing that a session of one can ask differs by what is in the other.
+
+The same questions are asked in two roots that differ only in the other domain: empty in one, full of entries, tasks and handoffs in the
+other. Every answer must be the same but for ids that were drawn, and no answer, error, count or log line holds a word of the other.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amem.cli.main import run
+from amem.ledger.draft import Draft
+from amem.memory.session import Memory, Session
+from amem.server import replies, tools
+from tests.memory.seed import agent, owner, seeded, written
+
+CANARY = "okapi9ThicketSecret42"
+MINE, OTHER = "dom-me", "dom-hidden"
+HIDDEN = ("mem-hidden-0123456789ab", "task-hidden-01234567")
+"""Ids of the form that the other domain's have: that there is none, and that one is hidden, must look the same."""
+WORDS = ("import", "ledger", "weekly", "okapi", CANARY, "import OR okapi", "secret thicket import weekly")
+TITLES = ("Import of the ledger", "Weekly report", "Ledger backups", "How to import")
+
+
+def fill(memory: Memory, domain: str, word: str, count: int) -> list[str]:
+    """Entries, a handoff and tasks of a domain; the ids."""
+    session = owner(memory, domain)
+    found = [
+        written(memory, session, f"{title} {n}", body=f"{word} {title.lower()} on Mondays. " * (n + 1), classification="internal").id
+        for n in range(count)
+        for title in TITLES
+    ]
+    found.append(written(memory, session, "Handoff", type="handoff", body=f"I left {word} for the next.", classification="internal").id)
+    for title in TITLES:
+        filed = memory.ledger.create(Draft(domain=domain, title=f"{title} {word}", body=word), by=session.principal, session=session.id)
+        memory.ledger.admit([filed.task.id], by=session.principal)  # type: ignore[union-attr]
+        found.append(filed.task.id)  # type: ignore[union-attr]
+    return found
+
+
+def asked(mine: list[str], others: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Every tool, with what it takes; ids of its own domain, of the other, and of none."""
+    ids = [mine[0], *others]
+    tasks = [next(id for id in mine if id.startswith("task-")), *(id for id in others if id.startswith("task-"))]
+    return [
+        ("t0", {}), *(("t0", {"domain": domain}) for domain in (OTHER, "dom-nowhere")),
+        *(("search", {"query": word, "limit": 50}) for word in WORDS),
+        *(("search", {"query": "import", "domain": domain}) for domain in (OTHER, "dom-nowhere")),
+        ("list", {}), ("list", {"limit": 1}), ("list", {"type": ["handoff"]}), ("list", {"status": "superseded"}),
+        ("list", {"domain": OTHER}),
+        *(("get", {"id": id}) for id in ids), *(("get", {"id": f"{id}@1"}) for id in ids if id.startswith("mem-")),
+        *(("promotions", {"id": id}) for id in ids if id.startswith("mem-")),
+        *(("promote", {"id": id, "to": "curated", "why": "Checked."}) for id in ids if id.startswith("mem-")),
+        *(("write", {"type": "fact", "title": "New", "body": "New.", "supersedes": [id]}) for id in others if id.startswith("mem-")),
+        *(("write", {"type": "fact", "title": f"New {n}", "body": "New.", "sources": [id]}) for n, id in enumerate(ids)),
+        ("task_list", {}), ("task_list", {"limit": 1}), ("task_create", {"title": "More", "body": "Work.", "depends_on": tasks[:1]}),
+        *(("task_create", {"title": "More", "body": "Work.", "depends_on": [id]}) for id in tasks[1:]),
+        *(("task_show", {"id": id}) for id in tasks), *(("task_post", {"id": id, "text": "Hello."}) for id in tasks),
+        *(("task_claim", {"id": id}) for id in tasks[1:]), ("task_claim", {}), ("task_heartbeat", {}),
+        *(("task_complete", {"id": id, "handoff": "Done."}) for id in tasks[1:]),
+        ("fan_out", {"tasks": [{"title": "Part", "body": "A part."}]}), ("task_release", {"why": "enough"}),
+        ("handoff", {"body": "I imported it."}), ("search", {"query": "imported", "limit": 50}),
+    ]  # fmt: skip
+
+
+DRAWN = re.compile(r"\b(?:mem|task|ses|held|dec)-[a-z0-9-]+|\b\d{13}\b|data [0-9a-f]{8}|ends [0-9a-f]{8}|--- end [0-9a-f]{8}")
+
+
+class Told:
+    """Answers, with what was drawn at random or is a time replaced by when it was first seen."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def plain(self, text: str) -> str:
+        text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "AT", text)
+        return DRAWN.sub(lambda found: self._names.setdefault(found[0], f"#{len(self._names)}"), text)
+
+
+def ask(memory: Memory, session: Session, others: list[str], mine: list[str]) -> list[str]:
+    told, answers = Told(), []
+    for id in (*mine, *others):
+        told.plain(id)
+    for name, arguments in asked(mine, others):
+        reply = replies.answer(lambda name=name, arguments=arguments: tools.call(memory, session, name, arguments))  # type: ignore[misc]
+        text = "\n".join(replies.blocks(reply))
+        assert CANARY.lower() not in text.lower() or CANARY in json.dumps(arguments), (name, arguments, text)
+        answers.append(told.plain(f"{name} {json.dumps(arguments)} {reply.refused}\n{text}"))
+    return answers
+
+
+def world(path: Path, full: bool) -> list[str]:
+    path.mkdir()
+    with seeded(path) as memory:
+        mine = fill(memory, MINE, "okapi", 2)
+        others = fill(memory, OTHER, CANARY, 9) if full else []
+        shown = [others[0], others[-1]] if full else list(HIDDEN)
+        return ask(memory, agent(memory), shown, mine)
+
+
+def test_every_tool_answers_as_if_the_other_domain_were_empty(tmp_path: Path) -> None:
+    without, beside = world(tmp_path / "without", False), world(tmp_path / "beside", True)
+    assert len(without) > 40
+    for one, other in zip(without, beside, strict=True):
+        assert one == other
+    tried = {answer.split(" ", 1)[0] for answer in beside}
+    served = {name for name in tools.TOOLS if name not in ("task_block", "prefetch", "task_checked", "task_graded", "task_offers")}
+    assert tried >= {name for name in served if not name.startswith("_")}, "a tool that this suite does not ask"
+
+
+def test_what_is_logged_for_a_session_names_nothing_of_the_other_domain(tmp_path: Path) -> None:
+    with seeded(tmp_path) as memory:
+        mine, others = fill(memory, MINE, "okapi", 2), fill(memory, OTHER, CANARY, 3)
+        session = agent(memory)
+        ask(memory, session, [others[0], others[-1]], mine)
+        reads = [json.loads(line) for line in (memory.root.state / "reads.jsonl").read_text().splitlines()]
+        served = {id for line in reads if line["session"] == session.id for id in line.get("entries", ())}
+        assert served
+        assert not served & set(others)
+
+
+def test_a_domain_that_may_not_be_read_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long "not found" takes is the same whether an id is there or not, because nothing is looked up."""
+    with seeded(tmp_path) as memory:
+        others = fill(memory, OTHER, CANARY, 1)
+        session = agent(memory)
+
+        def looked(*_: object) -> None:
+            raise AssertionError("the index was asked for an entry of another domain")
+
+        monkeypatch.setattr(memory.index, "get", looked)
+        for id in (others[0], HIDDEN[0]):
+            reply = replies.answer(lambda id=id: tools.call(memory, session, "get", {"id": id}))  # type: ignore[misc]
+            assert json.loads(replies.blocks(reply)[0])["code"] == "not_found"
+
+
+COMMANDS = (
+    ["t0"], ["search", "import"], ["search", CANARY], ["search", "import", "--all-domains"], ["search", "import", "--domain", OTHER],
+    ["search", "import", "--domain", "dom-nowhere"], ["list"], ["list", "--all-domains"], ["list", "--domain", OTHER, "--limit", "0"],
+    ["get", "{entry}"], ["get", "{entry}@1"], ["promotions", "{entry}"], ["promote", "{entry}", "--to", "curated", "--why", "w"],
+    ["task", "list"], ["task", "list", "--domain", OTHER], *(["task", verb, "{task}"] for verb in ("show", "why", "timeline", "tree")),
+    *(["task", verb, "{task}"] for verb in ("claim", "admit", "retry", "unblock", "invalidate")),
+    ["task", "stats"], ["task", "stats", "--domain", OTHER], ["handoff", "list"], ["handoff", "show"],
+    ["handoff", "list", "--domain", OTHER], ["taint", "{entry}"], ["why", "{entry}"], ["demote", "{entry}", "--why", "w", "--yes"],
+    *([verb, "{entry}", "--why", "w", how] for verb in ("contain", "erase") for how in ("--yes", "--dry-run")),
+    ["declassify", "entry", "{entry}", "--to", "public", "--why", "w", "--yes"],
+    ["export", "{file}", "--domain", OTHER], ["quarantine", "list", "--domain", OTHER], ["decisions", "list"], ["verify"],
+    ["approve", "{task}", "--yes"], ["decline", "{task}"], ["write", "--type", "fact", "--title", "t", "--body", "b", "--domain", OTHER],
+)  # fmt: skip
+PERSON = "human:acme:bob"
+
+
+def commanded(path: Path, full: bool, capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str]]:
+    path.mkdir()
+    with seeded(path) as memory:
+        mine = fill(memory, MINE, "okapi", 2)
+        others = fill(memory, OTHER, CANARY, 9) if full else []
+    import getpass
+
+    root = path / "root"
+    with (root / "grants.toml").open("a") as grants:
+        grants.write(f'[people."{PERSON}"]\nos_users = ["{getpass.getuser()}"]\n')
+        grants.write(f'[grants.dom-me.principals."{PERSON}"]\nread = "internal"\nwrite = true\n')
+    told, found = Told(), []
+    entry, task = (others[0], others[-1]) if full else HIDDEN
+    for id in (*mine, entry, task):
+        told.plain(id)
+    for command in COMMANDS:
+        words = [word.format(entry=entry, task=task, file=str(path / "out.tar")) for word in command]
+        code = run(["--root", str(root), "--as", PERSON, "--json", *words])
+        out, err = capsys.readouterr()
+        text = out + err
+        assert CANARY.lower() not in text.lower() or CANARY in words, (words, text)
+        found.append((code, told.plain(" ".join(words) + "\n" + text).replace(str(path), "PATH")))
+    assert not (path / "out.tar").exists()
+    return found
+
+
+def test_every_command_of_a_person_answers_as_if_the_other_domain_were_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without = commanded(tmp_path / "without", False, capsys)
+    beside = commanded(tmp_path / "beside", True, capsys)
+    for one, other in zip(without, beside, strict=True):
+        assert one == other
