@@ -4,6 +4,7 @@ The checkout and the interpreter of the tests may be unreadable for an ordinary 
 everybody may read and run by an interpreter everybody may run.
 """
 
+import atexit
 import json
 import os
 import select
@@ -142,23 +143,25 @@ class Background:
 
 
 @contextmanager
-def place(who: str) -> Iterator[Place]:
-    """A fresh place for `user` or `root`; skips with the reason when that cannot be here."""
-    reason = unavailable(who)
+def place(who: str, *, other: bool = False) -> Iterator[Place]:
+    """A fresh place for `user` or `root`; skips with the reason when that cannot be here. `other`: on another Python than the default."""
+    reason = unavailable(who, other=other)
     if reason:
         pytest.skip(reason)
-    with _made(who) as made:
+    with _made(who, other) as made:
         yield made
 
 
 @cache
-def unavailable(who: str) -> str:
+def unavailable(who: str, *, other: bool = False) -> str:
     """Why no sandbox can be made here, in the doctor's words; empty when one can."""
     if who == "root" and os.geteuid() != 0:
         return "not run by root"
     if not _python(who):
         return "no Python 3.11 or later here that an ordinary user may run"
-    with _made(who) as made:
+    if other and not _other_python(who):
+        return "no second Python from 3.11 on here (AMEM_TEST_OTHER_PYTHON names one)"
+    with _made(who, other) as made:
         report = made.launch("true")
     message = str(report.get("error", ""))
     if message and not any(words in message for words in CAUSES):
@@ -167,9 +170,9 @@ def unavailable(who: str) -> str:
 
 
 @contextmanager
-def _made(who: str) -> Iterator[Place]:
+def _made(who: str, other: bool = False) -> Iterator[Place]:
     base = Path(tempfile.mkdtemp(prefix="amem-test-", dir="/tmp"))
-    made = Place(who, base, _python(who), base / "code", [])
+    made = Place(who, base, _other_python(who) if other else _python(who), base / "code", [])
     try:
         base.chmod(0o755)
         copy_code(made.code)
@@ -196,12 +199,49 @@ def copy_code(target: Path) -> None:
 @cache
 def _python(who: str) -> str:
     """An interpreter that `who` may run: `$AMEM_TEST_PYTHON`, or the tests' own if possible."""
-    ids = {"user": ORDINARY_ID, "group": ORDINARY_ID, "extra_groups": []} if who == "user" and os.geteuid() == 0 else {}
     for candidate in (os.environ.get("AMEM_TEST_PYTHON", ""), sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        try:
-            check = "import sys; sys.exit(sys.version_info < (3, 11))"
-            if subprocess.run([candidate, "-c", check], **ids, capture_output=True, cwd="/", timeout=20).returncode == 0:  # type: ignore[call-overload]
-                return candidate
-        except OSError:
-            continue
+        if _version(candidate, who) >= (3, 11):
+            return candidate
     return ""
+
+
+@cache
+def _other_python(who: str) -> str:
+    """An interpreter of another version that `who` may run, the newest that is found here."""
+    named = os.environ.get("AMEM_TEST_OTHER_PYTHON")
+    kept = [str(path) for folder in (".pyenv/versions", ".local/share/uv/python") for path in Path.home().glob(f"{folder}/*/bin/python3")]
+    on_path = [found for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}", path="/usr/bin:/usr/local/bin"))]
+    default = _version(_python(who), who)
+    found = {_version(path, "root"): path for path in ([named] if named else [*on_path, *kept])}
+    for version in sorted(found, reverse=True):
+        if version >= (3, 11) and version != default:
+            return found[version] if _version(found[version], who) == version else _copied(found[version])
+    return ""
+
+
+def _version(python: str, who: str) -> tuple[int, ...]:
+    """The version of an interpreter, as `who` runs it; empty for one that cannot."""
+    ids = {"user": ORDINARY_ID, "group": ORDINARY_ID, "extra_groups": []} if who == "user" and os.geteuid() == 0 else {}
+    try:
+        ask = [python, "-I", "-c", "import sys; print(*sys.version_info[:2])"]
+        done = subprocess.run(ask, **ids, capture_output=True, cwd="/", timeout=20, text=True, check=True)  # type: ignore[call-overload]
+    except (OSError, subprocess.CalledProcessError):
+        return ()
+    return tuple(map(int, done.stdout.split()))
+
+
+def _copied(python: str) -> str:
+    """A copy of an interpreter where everybody may run it; it looks for its library beside itself."""
+    prefix = Path(python).resolve().parents[1]
+    base = Path(tempfile.mkdtemp(prefix="amem-python-", dir="/tmp"))
+    atexit.register(shutil.rmtree, base, ignore_errors=True)
+    base.chmod(0o755)
+    left_out = shutil.ignore_patterns("__pycache__", "test", "site-packages", "idlelib", "tkinter", "*.a")
+    shutil.copytree(prefix / "lib", base / "lib", symlinks=True, ignore=left_out)
+    (base / "bin").mkdir()
+    program = base / "bin" / "python3"
+    here = b"$ORIGIN/../lib"
+    written = os.fsencode(prefix / "lib")
+    program.write_bytes(Path(python).resolve().read_bytes().replace(written + b"\0", here.ljust(len(written), b"\0") + b"\0"))
+    program.chmod(0o755)
+    return str(program)

@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from amem.sandbox.spec import is_below
-from tests.sandbox.launching import Place, place
+from tests.sandbox.launching import Place, place, unavailable
 
 SCRIPT = Path(__file__).with_name("probes.py")
 NUMBERS = sorted(
@@ -50,19 +49,19 @@ def furnish(here: Place) -> None:
     here.own()
 
 
-def _private() -> list[str]:
+def _private(python: str) -> list[str]:
     """What the host's home holds, save for the way to the interpreter."""
     home = Path.home()
-    return [
-        str(home / name) for name in os.listdir(home) if not any(is_below(path, str(home / name)) for path in (sys.prefix, sys.base_prefix))
-    ]
+    shown = (sys.prefix, sys.base_prefix, python)
+    return [str(home / name) for name in os.listdir(home) if not any(is_below(path, str(home / name)) for path in shown)]
 
 
 @cache
-def results(who: str, without: frozenset[str] = frozenset(), only: tuple[str, ...] = ()) -> dict[str, Any]:
+def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[str, ...] = ()) -> dict[str, Any]:
     """Run probes in one sandbox; by number, whether they held and what they saw."""
+    who, _, python = launcher.partition("-")
     with ExitStack() as stack:
-        here = stack.enter_context(place("user" if who == "user" else "root"))
+        here = stack.enter_context(place("user" if who == "user" else "root", other=python == "other"))
         furnish(here)
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -75,7 +74,7 @@ def results(who: str, without: frozenset[str] = frozenset(), only: tuple[str, ..
         facts = {
             "work": str(here.work),
             "absent": [
-                *_private(),
+                *_private(here.python),
                 str(here.base / "secret"),
                 str(here.home),
                 "/boot",
@@ -104,10 +103,14 @@ def results(who: str, without: frozenset[str] = frozenset(), only: tuple[str, ..
         return found
 
 
-@pytest.fixture(params=["user", "root", "unmapped"])
-def who(request: pytest.FixtureRequest) -> Iterator[str]:
-    with place("user" if request.param == "user" else "root"):
-        yield request.param
+@pytest.fixture(params=["user", "root", "unmapped", "user-other", "root-other"])
+def who(request: pytest.FixtureRequest) -> str:
+    """Who launches, and on which Python."""
+    name: str = request.param
+    reason = unavailable("user" if name.startswith("user") else "root", other=name.endswith("-other"))
+    if reason:
+        pytest.skip(reason)
+    return name
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -132,6 +135,11 @@ CONTROLS = [
     ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82")),
     ("root", {"pins"}, ("35",)),
     ("unmapped", {"masks"}, ("26",)),
+    ("user-other", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82")),
+    ("user-other", {"undumpable"}, ("22",)),
+    ("user-other", {"limits"}, ("38", "39", "41")),
+    ("root-other", {"pins"}, ("35",)),
+    ("root-other", {"descriptors"}, ("43",)),
 ]
 
 
