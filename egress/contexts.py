@@ -22,6 +22,8 @@ from amem.model.label import Label
 _PARSED_BYTES = 8 << 20
 """An answer longer than this is kept, and the tools it asks for are not read."""
 _SHORT_BYTES = 1 << 16
+_WAITING_BYTES = 32 << 20
+"""Of all answers together that wait to be written; an answer beyond it is not kept, and its line says so."""
 _kept = threading.local()
 
 _log = logging.getLogger(__name__)
@@ -45,6 +47,8 @@ class Context:
     content_encoding: str = ""
     response_class: str | None = None
     partial: bool = False
+    dropped: bool = False
+    """Its answer came faster than it could be kept, and is not kept."""
     feed: Any = field(default=lambda piece: None, repr=False)
 
 
@@ -56,6 +60,8 @@ class Contexts:
         self._folder = folder
         self._blobs = folder / "blobs"
         self._count = 0
+        self._taken = 0
+        self._written = 0
         self._missed = 0
         self._open: dict[str, _Answer] = {}
         self._queue: queue.SimpleQueue[tuple[str, Context, bytes] | None] = queue.SimpleQueue()
@@ -64,7 +70,15 @@ class Contexts:
 
     def begin(self, context: Context) -> None:
         """Take a call that is about to leave."""
-        context.feed = lambda piece: self._queue.put(("piece", context, piece))
+        context.feed = lambda piece: self._take(context, piece)
+
+    def _take(self, context: Context, piece: bytes) -> None:
+        # Two counters, one for each thread: what waits to be written is held in memory, and that has a bound.
+        if context.dropped or self._taken - self._written > _WAITING_BYTES:
+            context.dropped = True
+            return
+        self._taken += len(piece)
+        self._queue.put(("piece", context, piece))
 
     def end(self, context: Context) -> None:
         """The call is over: keep it."""
@@ -82,6 +96,7 @@ class Contexts:
             what, context, piece = item
             try:
                 if what == "piece":
+                    self._written += len(piece)
                     self._answer(context).write(piece)
                 else:
                     self._keep(context)
@@ -99,6 +114,9 @@ class Contexts:
 
     def _keep(self, context: Context) -> None:
         answer = self._open.pop(context.call, None)
+        if answer is not None and context.dropped:
+            answer.drop()
+            answer = None
         response = answer.finish(self._blobs) if answer is not None else None
         self._blobs.mkdir(parents=True, exist_ok=True, mode=0o700)
         request = _digest(context.request)
@@ -114,6 +132,7 @@ class Contexts:
             "request": request, "response": response,
             "content_type": context.content_type or None, "content_encoding": context.content_encoding or None,
             "response_class": context.response_class, "partial": context.partial or None, "missed_before": self._missed or None,
+            "dropped": context.dropped or None,
             "digest": _digest(f"{request}:{response}".encode()),
         }  # fmt: skip
         text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))

@@ -46,6 +46,17 @@ class _Resolver(AbstractResolver):
         await self._inner.close()
 
 
+class _Connector(TCPConnector):
+    """Gives out no kept connection on which something came that nobody asked for: it would pass for the next call's answer."""
+
+    async def _get(self, key: Any, traces: Any) -> Any:
+        while (found := await super()._get(key, traces)) is not None:
+            if found.protocol is not None and not found.protocol.should_close:
+                return found
+            found.close()
+        return None
+
+
 class Upstream:
     """A client for the routes of one session."""
 
@@ -53,7 +64,7 @@ class Upstream:
         """Make the client, inside the loop that will use it. `idle_s` is how long an answer may be silent."""
         inward = frozenset(host for route in routes if route.inward and (host := URL(route.base_url).host))
         self._session = ClientSession(
-            connector=TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, resolver=_Resolver(inward)),
+            connector=_Connector(limit=0, keepalive_timeout=KEEPALIVE_S, resolver=_Resolver(inward)),
             timeout=ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=idle_s),
             cookie_jar=DummyCookieJar(),
             auto_decompress=False,

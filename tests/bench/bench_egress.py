@@ -2,16 +2,18 @@
 
     python -m tests.bench.bench_egress
 
-Four processes: a provider that answers from memory, the floor, the egress with the real policy, decision log (under a lock,
-linked) and usage store, and the client that measures. Rows are interleaved and each figure is the median over the rounds;
-"added" is a row's median less the direct call's in the same round. LiteLLM and Portkey's gateway are measured by their own
-driver beside the same floor (their ratio to it: about 29 and 4.4 at one call at a time).
+Each in a process of its own: a provider that answers from memory, the floor, and the egress with the real policy, decision log (under
+a lock, linked) and usage store; the same with contexts kept, as a launch does unless a grant says otherwise, and with a spend limit
+besides; Portkey's gateway and LiteLLM, where they are installed (`make bench-peers`, `make gateway`); and the client that measures.
+Rows are interleaved and each figure is the median over the rounds; "added" is a row's median less the direct call's in the same
+round. The peers do more of another kind: both translate dialects, and LiteLLM counts cost.
 """
 
 import asyncio
 import gc
 import json
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -27,7 +29,11 @@ from tests.bench.rows import Row, table
 
 AT_ONCE = {1: 150, 8: 320, 64: 512, 256: 768}
 """Calls a round, by how many are under way at once."""
+SLOW = {1: 30, 8: 64, 64: 128, 256: 256}
+"""The same for what takes a hundredth of a second and more for each."""
 ROUNDS = 5
+NULL = subprocess.DEVNULL
+PROJECT = Path(__file__).resolve().parents[2]
 BODY = {"messages": [{"role": "user", "content": "What is two and two?"}], "max_tokens": 64}
 SMALL = json.dumps({
     "id": "msg_1", "type": "message", "role": "assistant", "model": "small", "content": [{"type": "text", "text": "Four."}],
@@ -131,17 +137,21 @@ async def floor(listener: socket.socket, upstream: str) -> None:
         await asyncio.Event().wait()
 
 
-async def ours(listener: socket.socket, upstream: str, folder: Path) -> None:
-    """The egress of one session, with everything that a launch gives it."""
+async def ours(listener: socket.socket, upstream: str, folder: Path, *, kept: bool = False, limited: bool = False) -> None:
+    """The egress of one session; with its contexts `kept` and its spending `limited` it does all that a launch can ask of it."""
+    from datetime import UTC
+
     from amem.egress import routes, server
+    from amem.egress.contexts import Contexts
     from amem.egress.meter import Meter
+    from amem.egress.reserve import Reservations
     from amem.logs.writer import Writer
     from amem.model.clock import now
     from amem.model.label import Label
     from amem.policy import engine
     from amem.policy.door import Door
     from amem.settings.credentials import Credentials, Secret
-    from amem.settings.grants import DestinationGrant, DomainGrant, Grants
+    from amem.settings.grants import DestinationGrant, DomainGrant, Grants, Spend
     from amem.settings.root import Root
 
     root = Root(folder)
@@ -152,6 +162,8 @@ async def ours(listener: socket.socket, upstream: str, folder: Path) -> None:
     access = server.Access(
         session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret("sk-bench"),
         routes=routes.table("demo", routes.Auth.KEY, grants, Credentials({}, {})), label=lambda: Label.PUBLIC, decide=door.decide,
+        contexts=Contexts(folder / "contexts") if kept else None, spend={"demo": Spend(day_tokens=1 << 40)} if limited else {},
+        reservations=Reservations(root, UTC) if limited else None,
     )  # fmt: skip
     await server.serve(server.application(access, Meter(root)), listener)
     gc.freeze()  # as a launch does
@@ -205,11 +217,11 @@ class Wire(asyncio.Protocol):
             self._done.set_result(Answer(0, 0, self._size, False))
 
 
-async def play(port: int, model: str, at_once: int, calls: int) -> list[Answer]:
-    """Make so many calls, so many at once."""
+async def play(port: int, model: str, at_once: int, calls: int, more: str = "") -> list[Answer]:
+    """Make so many calls, so many at once; `more` are header lines."""
     body = json.dumps({"model": model, **BODY, **({"stream": True} if model != "small" else {})}).encode()
     head = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\nx-api-key: placeholder\r\n"
-    request = f"{head}anthropic-version: 2023-06-01\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+    request = f"{head}{more}anthropic-version: 2023-06-01\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
     answers: list[Answer] = []
     todo = iter(range(calls))
 
@@ -226,24 +238,84 @@ async def play(port: int, model: str, at_once: int, calls: int) -> list[Answer]:
 # ---- the run ---------------------------------------------------------------------------
 
 
+class Target(NamedTuple):
+    """Something that takes calls."""
+
+    port: int
+    pid: int
+    more: str = ""
+    """Header lines that it needs."""
+    slow: bool = False
+
+    def play(self, model: str, at_once: int, calls: int) -> list[Answer]:
+        """Make calls there."""
+        return asyncio.run(play(self.port, model, at_once, calls, self.more))
+
+    def small(self, at_once: int) -> list[Answer]:
+        """A round of short calls."""
+        return self.play("small", at_once, (SLOW if self.slow else AT_ONCE)[at_once])
+
+
+OURS = ("ours", "kept", "limited")
+
+
 @contextmanager
-def children(folder: Path) -> Iterator[tuple[Mapping[str, int], Mapping[str, int]]]:
-    """Start provider, floor and ours; yield their ports and process ids."""
+def children(folder: Path) -> Iterator[Mapping[str, Target]]:
+    """Start provider, floor, ours and the peers that are installed."""
     started: list[subprocess.Popen[bytes]] = []
-    ports: dict[str, int] = {}
+    found: dict[str, Target] = {}
     try:
-        for role in ("direct", "floor", "ours"):
+        for role in ("direct", "floor", *OURS):
             listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-            ports[role] = listener.getsockname()[1]
-            upstream = f"http://127.0.0.1:{ports['direct']}"
-            argv = [sys.executable, "-m", "tests.bench.bench_egress", role, str(listener.fileno()), upstream, str(folder)]
+            port = listener.getsockname()[1]
+            upstream = f"http://127.0.0.1:{found['direct'].port if found else port}"
+            argv = [sys.executable, "-m", "tests.bench.bench_egress", role, str(listener.fileno()), upstream, str(folder / role)]
             started.append(subprocess.Popen(argv, pass_fds=[listener.fileno()]))
             listener.close()
-        yield ports, dict(zip(ports, (child.pid for child in started), strict=True))
+            found[role] = Target(port, started[-1].pid)
+        for name, (argv, more) in _peers(folder, f"http://127.0.0.1:{found['direct'].port}").items():
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            words = [word.replace("{port}", str(port)) for word in argv]
+            quiet = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR", "LITELLM_MODE": "PRODUCTION"}
+            started.append(subprocess.Popen(words, env=quiet, stdin=NULL, stdout=NULL, stderr=NULL))
+            if _answers(port, started[-1]):
+                found[name] = Target(port, started[-1].pid, more, slow=name == "LiteLLM")
+        yield found
     finally:
         for child in started:
             child.kill()
             child.wait()
+
+
+def _peers(folder: Path, upstream: str) -> dict[str, tuple[list[str], str]]:
+    """The gateways that are installed: how each is started, and the header lines that it wants."""
+    found = {}
+    script = PROJECT / "build" / "peers" / "portkey" / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
+    if script.exists() and (node := shutil.which("node")):
+        more = f"x-portkey-provider: anthropic\r\nx-portkey-custom-host: {upstream}/v1\r\n"
+        found["Portkey"] = ([node, str(script), "--port={port}", "--headless"], more)
+    programs = [PROJECT / "build" / name / "bin" / "litellm" for name in ("peers/litellm", "gateway")]
+    litellm = next((path for path in programs if path.exists()), None)
+    if litellm is not None:
+        route = {"model_name": "small", "litellm_params": {"model": "anthropic/small", "api_base": upstream, "api_key": "k"}}
+        config = folder.parent / "litellm.yaml"  # YAML has all of JSON in it
+        config.write_text(json.dumps({"model_list": [route], "general_settings": {"master_key": "placeholder"}}))
+        words = ["--host", "127.0.0.1", "--port", "{port}", "--telemetry", "False"]
+        found["LiteLLM"] = ([str(litellm), "--config", str(config), *words], "")
+    return found
+
+
+def _answers(port: int, child: "subprocess.Popen[bytes]") -> bool:
+    until = time.monotonic() + 120
+    while child.poll() is None and time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return True
+    return False
 
 
 def cpu_s(pid: int) -> float:
@@ -258,72 +330,94 @@ def resident_mb(pid: int, key: str = "VmRSS:") -> float:
 
 
 def run() -> list[Row]:
-    """Measure; about a minute."""
-    with tempfile.TemporaryDirectory() as folder, children(Path(folder) / "root") as (ports, pids):
-        for port in ports.values():
-            asyncio.run(play(port, "small", 8, 64))
-            asyncio.run(play(port, "bulk-1", 1, 1))
-        rows = [row for at_once in AT_ONCE for row in _small(ports, at_once)]
-        rows += [row for at_once in (1, 64) for row in _first(ports, at_once)]
-        return rows + _cpu(ports, pids) + _bulk(ports) + _memory(ports, pids)
+    """Measure; two minutes."""
+    with tempfile.TemporaryDirectory() as folder, children(Path(folder) / "root") as targets:
+        for name, target in list(targets.items()):
+            warm = target.play("small", 8, 64)
+            if name in ("Portkey", "LiteLLM"):
+                if not all(answer.good for answer in warm):
+                    print(f"P4: {name} does not answer as it should, and is left out", file=sys.stderr)
+                    targets = {other: one for other, one in targets.items() if other != name}
+            else:
+                target.play("bulk-1", 1, 1)
+        rows = [row for at_once in AT_ONCE for row in _small(targets, at_once)]
+        rows += [row for at_once in (1, 8, 64) for row in _first(targets, at_once)]
+        return rows + _cpu(targets) + _bulk(targets) + _memory(targets)
 
 
 def _median(answers: list[Answer], first: bool = False) -> float:
     return statistics.median((answer.first_s if first else answer.whole_s) for answer in answers) * 1000
 
 
-def _small(ports: Mapping[str, int], at_once: int) -> list[Row]:
-    added: dict[str, list[float]] = {"floor": [], "ours": []}
+def _small(targets: Mapping[str, Target], at_once: int) -> list[Row]:
+    added: dict[str, list[float]] = {name: [] for name in targets if name != "direct"}
     bad = 0
     for _ in range(ROUNDS):
-        found = {role: asyncio.run(play(port, "small", at_once, AT_ONCE[at_once])) for role, port in ports.items()}
-        bad += sum(not answer.good for answer in found["ours"])
-        for role, figures in added.items():
-            figures.append(_median(found[role]) - _median(found["direct"]))
-    mine, floor_ms = statistics.median(added["ours"]), statistics.median(added["floor"])
-    rows = [Row("P4", f"call, {at_once} at once", mine, "pass-through", floor_ms, "ms p50 added", "<= 3 x", mine <= 3 * floor_ms)]
+        found = {name: target.small(at_once) for name, target in targets.items()}
+        bad += sum(not answer.good for name in OURS for answer in found[name])
+        for name, figures in added.items():
+            figures.append(_median(found[name]) - _median(found["direct"]))
+    ms = {name: statistics.median(figures) for name, figures in added.items()}
+    mine, floor_ms = ms["ours"], ms["floor"]
+    rows = [
+        Row("P4", f"call, {at_once} at once", ms["ours"], "pass-through", floor_ms, "ms p50 added", "<= 3 x", ms["ours"] <= 3 * floor_ms)
+    ]
+    rows += [
+        Row("P4", f"  {what}", ms[name], "pass-through", floor_ms, "ms p50 added", "reported", None)
+        for name, what in (("kept", "contexts kept"), ("limited", "and a spend limit"))
+    ]
+    for name, goal, most in (("Portkey", "<= 0.5 x", 0.5), ("LiteLLM", "reported", None)):
+        theirs = ms.get(name)
+        holds = mine <= most * theirs if most is not None and theirs is not None else None
+        rows.append(Row("P4", f"  beside {name}", mine, name, theirs, "ms p50 added", goal, holds))
     if at_once == max(AT_ONCE):
         rows.append(Row("P4", f"errors, {at_once} at once", bad, "allowed", 0, "n", "= 0", bad == 0))
     return rows
 
 
-def _first(ports: Mapping[str, int], at_once: int) -> list[Row]:
+def _first(targets: Mapping[str, Target], at_once: int) -> list[Row]:
     added: dict[str, list[float]] = {"floor": [], "ours": []}
     for _ in range(ROUNDS):
-        found = {role: asyncio.run(play(port, "bulk-0", at_once, 4 * at_once + 20)) for role, port in ports.items()}
-        for role, figures in added.items():
-            figures.append(_median(found[role], first=True) - _median(found["direct"], first=True))
+        found = {name: targets[name].play("bulk-0", at_once, 4 * at_once + 20) for name in ("direct", *added)}
+        for name, figures in added.items():
+            figures.append(_median(found[name], first=True) - _median(found["direct"], first=True))
     mine, floor_ms = statistics.median(added["ours"]), statistics.median(added["floor"])
     return [Row("P4", f"first event, {at_once} at once", mine, "pass-through", floor_ms, "ms p50 added", "<= 2 x", mine <= 2 * floor_ms)]
 
 
-def _cpu(ports: Mapping[str, int], pids: Mapping[str, int]) -> list[Row]:
-    used = {}
-    for role in ("floor", "ours"):
-        before = cpu_s(pids[role])
-        asyncio.run(play(ports[role], "small", 8, 1000))
-        used[role] = cpu_s(pids[role]) - before
-    return [Row("P4", "CPU for 1,000 calls", used["ours"], "pass-through", used["floor"], "s", "reported", None)]
+def _cpu(targets: Mapping[str, Target]) -> list[Row]:
+    used: dict[str, list[float]] = {name: [] for name in ("floor", *OURS)}
+    for _ in range(3):
+        for name, figures in used.items():
+            before = cpu_s(targets[name].pid)
+            targets[name].play("small", 8, 1000)
+            figures.append(cpu_s(targets[name].pid) - before)
+    s = {name: statistics.median(figures) for name, figures in used.items()}
+    whats = {"ours": "CPU for 1,000 calls", "kept": "  contexts kept", "limited": "  and a spend limit"}
+    return [Row("P4", what, s[name], "pass-through", s["floor"], "s", "reported", None) for name, what in whats.items()]
 
 
-def _bulk(ports: Mapping[str, int]) -> list[Row]:
+def _bulk(targets: Mapping[str, Target]) -> list[Row]:
     speed: dict[str, list[float]] = {"floor": [], "ours": []}
     for _ in range(3):
-        for role, figures in speed.items():
-            [answer] = asyncio.run(play(ports[role], "bulk-20", 1, 1))
+        for name, figures in speed.items():
+            [answer] = targets[name].play("bulk-20", 1, 1)
             figures.append(answer.size / answer.whole_s / (1 << 20) if answer.good else 0.0)
     mine, floor_speed = statistics.median(speed["ours"]), statistics.median(speed["floor"])
     return [Row("P4", "a 20 MB stream", mine, "pass-through", floor_speed, "MB/s", ">= 0.5 x", mine >= 0.5 * floor_speed)]
 
 
-def _memory(ports: Mapping[str, int], pids: Mapping[str, int]) -> list[Row]:
+def _memory(targets: Mapping[str, Target]) -> list[Row]:
     """Growth of the highest resident size from a stream of 20 MB to one ten times as long."""
-    pid = pids["ours"]
-    asyncio.run(play(ports["ours"], "bulk-20", 1, 1))
-    before = resident_mb(pid, "VmHWM:")
-    asyncio.run(play(ports["ours"], "bulk-200", 1, 1))
-    grown = resident_mb(pid, "VmHWM:") - before
-    return [Row("P4", "peak memory, 10 x the stream", grown, "allowed", 4.0, "MB grown", "<= 4", grown <= 4)]
+    rows = []
+    for name, what in (("ours", "peak memory, 10 x the stream"), ("limited", "  all kept and limited")):
+        target = targets[name]
+        target.play("bulk-20", 1, 1)
+        before = resident_mb(target.pid, "VmHWM:")
+        target.play("bulk-200", 1, 1)
+        grown = resident_mb(target.pid, "VmHWM:") - before
+        rows.append(Row("P4", what, grown, "allowed", 4.0, "MB grown", "<= 4", grown <= 4))
+    return rows
 
 
 if __name__ == "__main__":
@@ -335,6 +429,6 @@ if __name__ == "__main__":
                 asyncio.run(provide(given))
             case "floor":
                 asyncio.run(floor(given, sys.argv[3]))
-            case _:
-                asyncio.run(ours(given, sys.argv[3], Path(sys.argv[4])))
+            case role:
+                asyncio.run(ours(given, sys.argv[3], Path(sys.argv[4]), kept=role != "ours", limited=role == "limited"))
     print(table(run()))

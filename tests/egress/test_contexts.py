@@ -1,5 +1,7 @@
 import asyncio
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +122,46 @@ def test_a_folder_that_cannot_be_written_stops_no_call_and_is_said_later(tmp_pat
 def test_a_body_has_no_other_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not the name"):
         contexts.body(tmp_path, name)
+
+
+def test_an_answer_that_comes_faster_than_it_can_be_written_is_left_out_and_its_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that writes is held; what may wait for it has a bound, and the next call is kept again."""
+    monkeypatch.setattr("amem.egress.contexts._WAITING_BYTES", 1000)
+    held, go = threading.Event(), threading.Event()
+    keeper = Contexts(tmp_path)
+    real = contexts._Answer.write
+
+    def write(answer: contexts._Answer, piece: bytes) -> None:
+        held.set()
+        assert go.wait(60)
+        real(answer, piece)
+
+    monkeypatch.setattr(contexts._Answer, "write", write)
+    calls = [begun(f"call-{number:012}") for number in range(2)]
+    keeper.begin(calls[0])
+    calls[0].feed(b"x")
+    assert held.wait(60)
+    for _ in range(100):
+        calls[0].feed(b"y" * 900)
+    assert keeper._taken < 3000
+    keeper.end(calls[0])
+    go.set()
+    keeper.begin(calls[1])
+    until = time.monotonic() + 60
+    while keeper._taken != keeper._written:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    calls[1].feed(b"z")
+    keeper.end(calls[1])
+    keeper.close()
+    first, second = contexts.read(tmp_path)
+    assert (first["dropped"], "response" in first) == (True, False)
+    assert ("dropped" in second, contexts.body(tmp_path, second["response"])) == (False, b"z")
+    assert not list((tmp_path / "blobs").glob(".*"))
+
+
+def begun(name: str) -> contexts.Context:
+    told: dict[str, Any] = {"at": "2026-11-30T10:00:00.000Z", "dialect": Dialect.CHAT, "model": "m", "label": Label.PUBLIC}
+    return contexts.Context(call=name, shaping=(), path="/v1/x", request=b"{}", **told)

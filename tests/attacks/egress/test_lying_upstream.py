@@ -1,6 +1,7 @@
 """A provider that lies: the harness gets the bytes or an error, the call is recorded once, the next call is not touched."""
 
 import asyncio
+import contextlib
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -143,5 +144,40 @@ def test_other_calls_go_on_while_one_provider_stalls(tmp_path: Path) -> None:
             results = await asyncio.gather(*stalled, return_exceptions=True)
             assert all(isinstance(result, aiohttp.ClientError) for result in results)
             assert len(s.rows()) == 21
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("gap_s", [0.0, 0.05], ids=["in one piece", "a moment later"])
+def test_bytes_after_an_answer_are_never_the_answer_of_the_next_call(tmp_path: Path, gap_s: float) -> None:
+    """An upstream, or who can write into its connection, that sends two answers for one call."""
+    true, forged = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+        for body in (b'{"id":"msg_true"}', b'{"id":"msg_forged"}')
+    )
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+                writer.write(true)
+                if gap_s:
+                    await writer.drain()
+                    await asyncio.sleep(gap_s)
+                writer.write(forged)
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with session(tmp_path, base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as s:
+            answers = []
+            for _ in range(5):
+                answers.append((await s.post(PATH, BODY))[:2])
+                await asyncio.sleep(2 * gap_s)
+            assert {status for status, _ in answers} <= {200, 502}
+            assert not [got for _, got in answers if b"forged" in got]
+            assert (200, b'{"id":"msg_true"}') in answers
+        server.close()
 
     asyncio.run(run())
