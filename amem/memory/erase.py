@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from amem.errors import ConflictError, NotFoundError, UsageError
 from amem.logs import reader
 from amem.logs.schema import LogMasked, MemoryAct, MemoryRead, MemoryWrite
-from amem.memory import traces
+from amem.memory import owner_tasks, traces
 from amem.memory.held import act
 from amem.memory.session import Memory, Session
 from amem.memory.taint import reach
@@ -87,7 +87,7 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
                 _put(memory, found, replace(found.entry, version=found.entry.version + 1, status=Status.DEMOTED))
         digests = dict(_rewritten(memory, kept, wanted, notes))
         traces.clean(memory.root.path, wanted, notes.add, lambda first, count: _masked(memory, session, first, count))
-        counts = _ledger(memory, session, ids, wanted)
+        counts = _ledger(memory, session, ids, wanted, notes)
         for id in ids:
             found = _find(memory, id)
             if found.entry.status is not Status.ERASED:
@@ -303,9 +303,23 @@ def _tombstone(entry: Entry) -> Entry:
     )  # fmt: skip
 
 
-def _ledger(memory: Memory, session: Session, ids: tuple[str, ...], wanted: Passages) -> tuple[int, int]:
-    """Whys removed and tasks cleared."""
-    return 0, 0
+def _ledger(memory: Memory, session: Session, ids: tuple[str, ...], wanted: Passages, notes: _Notes) -> tuple[int, int]:
+    """Take the whys of the entries' promotions, and the words of each task that quotes them, asks to approve them, or is about a write that
+    was dropped with them; an open one is closed. How many whys and tasks.
+    """
+    ledger = memory.ledger
+    dropped = [Path(one.path).stem for one in notes.traces if one.path.startswith("state/quarantine/held-")]
+    tasks = [one.task for id in ids for one in ledger.promotions(id) if one.task]
+    tasks += [task for held in dropped for task in owner_tasks.tasks(ledger, memory.grants.domains, held).values()]
+    tasks += [task for domain in memory.grants.domains for task in ledger.mentioning(domain, wanted.found)]
+    done = 0
+    for task in dict.fromkeys(tasks):
+        trace = Trace(f"ledger: {task}", "erased")
+        if trace not in notes.traces:
+            notes.add(trace)
+        ledger.erase(task, by=session.principal)
+        done += 1
+    return sum(ledger.erase_whys(id) for id in ids), done
 
 
 def _masked(memory: Memory, session: Session, first: int, count: int) -> LogMasked:

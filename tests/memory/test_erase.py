@@ -12,17 +12,21 @@ import pytest
 import zstandard
 
 from amem.errors import ConflictError, NotFoundError, RefusedError, UsageError
+from amem.ledger.draft import Draft
+from amem.ledger.store import Filed, Filter
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor
 from amem.memory import read
 from amem.memory.contain import contain, contained, undo
 from amem.memory.erase import Receipt, erase, unfinished
 from amem.memory.outcomes import Gone, Held, Hits, Served
+from amem.memory.promote import Promoted, promote
 from amem.memory.session import Memory, open_memory, owner_session
 from amem.memory.verify import verify
+from amem.model.entry import Tier
 from amem.settings import grants
 
-from .seed import AGENT, agent, owner, put, seeded, written
+from .seed import AGENT, OWNER, agent, owner, put, seeded, written
 
 CANARY = "zebra7QuartzCanary19"
 
@@ -67,6 +71,11 @@ def spread(memory: Memory) -> tuple[str, str, str]:
     escaped = json.dumps({"role": "tool", "content": json.dumps({"body": entry.body})})
     context(memory, session.id, b'{"messages":[]}', escaped.encode())
     state, record = memory.root.state, memory.root.record
+    filed = memory.ledger.create(Draft(domain="dom-me", title=f"Try {CANARY}", body=f"Open it with {CANARY}."), by=OWNER, admit=True)
+    assert isinstance(filed, Filed)
+    memory.ledger.post(filed.task.id, by=OWNER, text=f"It is {CANARY}.")
+    proposed = promote(memory, agent(memory, "agent:codex"), entry.id, Tier.VERIFIED, f"I opened it with {CANARY}.")
+    assert isinstance(proposed, Promoted)
     for path, text in {
         record / "dom-me" / ".transcripts" / f"{session.id}.jsonl": '{"turn":1,"text":"hello"}\n' + escaped + "\n",
         record / "dom-me" / ".transcripts" / "excerpts" / f"{handoff.id}.json": json.dumps({"turn": 2, "text": f"said {CANARY}"}),
@@ -92,9 +101,9 @@ def test_no_byte_of_the_root_carries_it_afterwards(memory: Memory) -> None:
     assert carrying(memory.root.path) == before
     assert set(before) <= set(planned.searched.left) | {"state/ledger.sqlite-shm"}
     receipt = erase(memory, owner(memory), (entry,), "The owner of the vault asked for it.")
-    left = [path for path in carrying(memory.root.path) if "ledger.sqlite" not in path]
+    left = carrying(memory.root.path)
     assert left == []
-    assert [path for path in receipt.searched.left if "ledger" not in path] == []
+    assert receipt.searched.left == ()
     named = {trace.path for trace in receipt.removed}
     assert {path for path in before if "sqlite" not in path} <= named
     assert read.get(memory, agent(memory), entry) == Gone(entry)
@@ -112,6 +121,10 @@ def test_no_byte_of_the_root_carries_it_afterwards(memory: Memory) -> None:
     kept_receipt = json.loads((memory.root.state / "erased" / f"{receipt.id}.json").read_text())
     assert kept_receipt["entries"] == [entry]
     assert kept_receipt["contexts_removed"]
+    assert (kept_receipt["promotion_whys_removed"], kept_receipt["promotion_tasks_cleared"]) == (1, 3)
+    (promotion,) = memory.ledger.promotions(entry)
+    assert (promotion.why, promotion.to, promotion.by) == (None, "verified", "agent:codex")
+    assert memory.ledger.list(Filter(domains=("dom-me",))).total == 0
 
 
 def test_what_was_erased_is_as_written_to_verify_and_a_forged_tombstone_is_not(memory: Memory) -> None:
@@ -139,7 +152,7 @@ def test_a_text_in_a_log_is_masked_and_the_log_linked_anew_and_anchors_hold(memo
     heads = verify(memory.root, memory.store, memory.ledger.promotions, frozenset()).heads
     writer.append(memory.root.state, Anchor(at="2026-11-30T12:00:00.000Z", heads={name: head._asdict() for name, head in heads.items()}))
     erase(memory, owner(memory), (entry.id,), "asked for")
-    assert [path for path in carrying(memory.root.path) if "ledger" not in path] == []
+    assert carrying(memory.root.path) == []
     assert reader.verify(memory.root.state / "writes.jsonl") == []
     assert anchored() == []
     written(memory, agent(memory), "Later")
@@ -189,7 +202,7 @@ def test_an_entry_that_is_contained_is_erased_where_it_is_and_comes_back_as_a_to
     entry = written(memory, agent(memory), f"Code {CANARY}")
     contain(memory, owner(memory), entry.id, "poisoned")
     erase(memory, owner(memory), (entry.id,), "asked for")
-    assert [path for path in carrying(memory.root.path) if "ledger" not in path] == []
+    assert carrying(memory.root.path) == []
     undo(memory, owner(memory), entry.id, "a drill")
     assert read.get(memory, owner(memory), entry.id) == Gone(entry.id)
 
@@ -233,7 +246,7 @@ def test_killed_at_any_step_it_goes_on_when_asked_again(tmp_path: Path) -> None:
             receipt = erase(fresh, owner(fresh), (entry,), "asked for")
         except ConflictError:  # it had come to its end
             assert waiting == ()
-        assert [path for path in carrying(root.path) if "ledger" not in path] == []
+        assert carrying(root.path) == []
         assert unfinished(root) == ()
         assert read.get(fresh, owner(fresh), entry) == Gone(entry)
         assert reader.verify(root.state / "writes.jsonl") == []

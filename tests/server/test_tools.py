@@ -76,7 +76,7 @@ def test_write_below_the_label_of_the_session_is_over_label(memory: Memory) -> N
 def test_gone_and_conflict_have_their_codes(memory: Memory) -> None:
     person, session = owner(memory), agent(memory)
     old = written(memory, person, "Zebra", classification="public")
-    new = written(memory, session, "Zebra again", supersedes=[old.id])
+    new = written(memory, session, "Zebra again", classification="public", supersedes=[old.id])
     told = refused(memory, session, "write", type="fact", title="t", body="b", supersedes=[old.id])
     assert (told["code"], told["hint"]) == ("conflict", f"get {new.id}")
     written(memory, person, "Hidden", classification="restricted", supersedes=[new.id])
