@@ -61,10 +61,13 @@ class Reading:
         """See `store.Ledger`."""
         where, values = _where(filter)
         last = f" limit {filter.offset + filter.limit}" if filter.limit else ""
+        counting = f"select count(*) from @task t where {where}"
+        if filter.count_to:
+            counting = f"select count(*) from (select 1 from @task t where {where} limit {filter.count_to}) found"
 
         def ask(tx: Tx) -> tuple[tuple[Task, ...], int]:
             mine = {**values, "domain": tx.domain}
-            total = int(tx.select(f"select count(*) from @task t where {where}", mine)[0][0])
+            total = int(tx.select(counting, mine)[0][0])
             found = tx.select(f"select @columns from @task t where {where} order by t.rank desc, t.seq{last}", mine)
             return listed(found), total
 

@@ -103,10 +103,12 @@ class Filter(NamedTuple):
     limit: int = 50
     """0 is all."""
     offset: int = 0
+    count_to: int = 0
+    """How far a domain's tasks are counted; 0 is all of them, which takes longer the more there are."""
 
 
 class Page(NamedTuple):
-    """A part of a listing, by rank, and how many there are in all."""
+    """A part of a listing, by rank, and how many there are in all (at least so many, where they were not counted to the end)."""
 
     tasks: tuple[Task, ...]
     total: int

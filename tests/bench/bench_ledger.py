@@ -6,6 +6,9 @@ A worker is one process with one task in hand, as `amem work` is; ours claims an
 fences and all. Everybody's commits are synced to the same disk (our own PostgreSQL, unless `MEMORY_PG_URL` names one), and the rounds are
 interleaved: the figure is the median of the rounds' rates, the peers' taken between ours. Doubles and lost tasks are counted
 after each round. The ready query is what a claim looks up, 200 times at each size; a third of the tasks waits, a third is completed.
+Beside it stands a query of the kind that beads has (1.3.0, 2026-11: who is blocked is found when asked, from everybody's links, and
+passed on to the parts of what is blocked), over as many rows in SQLite. It is written here after what it does, because `bd` itself
+comes from a download site of its own.
 """
 
 import json
@@ -151,6 +154,42 @@ def ready(backend: Sqlite | Postgres, size: int) -> tuple[float, float]:
         return backend.read(DOM, look), listed
 
 
+_BEADS_TABLES = """
+create table item(id integer primary key, state text not null, priority integer not null);
+create table link(item integer not null, other integer not null, kind text not null, primary key(item, other, kind)) without rowid;
+create index item_state on item(state, priority);
+create index link_other on link(other, kind);
+"""
+_BEADS_READY = """
+with recursive held(item) as (
+    select l.item from link l join item o on o.id = l.other and o.state <> 'closed' where l.kind = 'blocks'
+    union select l.item from held h join link l on l.other = h.item and l.kind = 'part'
+) select i.id from item i where i.state = 'open' and i.id not in (select item from held) order by i.priority, i.id limit 20
+"""
+
+
+def beads(size: int) -> float:
+    """Microseconds for the 20 that come first by a query that looks at every need when it is asked."""
+    from amem.settings import database
+
+    with _folder() as folder:
+        connection = database.connect(folder / "items.sqlite", durable=False)
+        try:
+            for statement in _BEADS_TABLES.strip().split(";\n"):
+                connection.execute(statement)
+            connection.execute(
+                "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?) "
+                "insert into item select i, iif(i % 3 = 1, 'closed', 'open'), i * 7919 % 5 from n", (size,),
+            )  # fmt: skip
+            # As in the projection above: a third waits, each on one that is open.
+            connection.execute("insert into link select id, id - 1, 'blocks' from item where id % 3 = 0")
+            connection.execute("analyze")
+            connection.commit()
+            return _median(lambda: list(connection.execute(_BEADS_READY)), 20)
+        finally:
+            connection.close()
+
+
 def _median(call: Callable[[], Sequence[Any]], times: int = 200) -> float:
     taken = []
     for _ in range(times):
@@ -217,6 +256,10 @@ def _ready_rows(server: servers.Server | None) -> list[Row]:
         (small, small_list), (large, large_list) = figures
         rows.append(Row("P8", f"{name}, ready of 100k", large, "of 10k", small, "us", "<= 1.5 x", large <= 1.5 * small))
         rows.append(Row("P8", f"{name}, list 50 of 100k", large_list, "of 10k", small_list, "us", "reported", None))
+        if name == "sqlite":
+            lookups = [beads(size) for size in SIZES]
+            for size, mine, other in zip(SIZES, (small, large), lookups, strict=True):
+                rows.append(Row("P8", f"{name}, ready of {size // 1000}k", mine, "beads' kind of query", other, "us", "reported", None))
     return rows
 
 

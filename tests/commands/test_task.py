@@ -75,6 +75,17 @@ def test_list_is_by_rank_and_says_how_many(amem: Run) -> None:
     assert out.index(high) < out.index(low)
 
 
+def test_a_long_board_is_counted_as_far_as_a_person_reads(amem: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from amem.commands import task
+
+    monkeypatch.setattr(task, "COUNTED", 3)
+    for number in range(4):
+        filed(amem, f"T{number}")
+    assert amem("task", "list", "--limit", "2")[2] == "2 of more than 3\n"
+    assert amem("task", "list", "--limit", "0")[2] == "4 of 4\n"
+    assert document(amem, "list", "--limit", "2")["total"] == 4
+
+
 def test_claim_exits_3_when_there_is_nothing(amem: Run) -> None:
     assert error(amem, "claim", code=3)["code"] == "refused"
     name = filed(amem, "x", "--requires", "gpu")
