@@ -8,7 +8,7 @@ import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import one_line, print_json, table, visible
+from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.commands.flags import LABELS
 from amem.errors import RefusedError, UsageError
@@ -198,9 +198,11 @@ def write(context: Context, /, type_: str, body: str, label: str | None, owner_o
 def print_outcome(outcome: outcomes.Written | outcomes.Held | outcomes.Refused, as_json: bool) -> int:
     """Say what came of a write. A refusal is raised."""
     match outcome:
-        case outcomes.Written(entry):
+        case outcomes.Written(entry, same):
             document: dict[str, Any] = {"id": entry.id, "version": entry.version, "tier": entry.tier}
-            print_json(document) if as_json else print(entry.id)
+            print_json(document | ({"same_claim": list(same)} if same else {})) if as_json else print(entry.id)
+            if same and not as_json:
+                note(f"these still say what it replaced, and wait to be reconciled: {', '.join(same)}")
             return exits.DONE
         case outcomes.Held():
             document = {"held": outcome.id, "reasons": [outcome.reason]} | ({"task": outcome.task} if outcome.task else {})

@@ -7,7 +7,7 @@ import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import one_line, print_json, table
+from amem.cli.output import note, one_line, print_json, table
 from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
 from amem.logs import reader
@@ -101,6 +101,7 @@ def why(context: Context, id: str, principal: str | None, session: str | None) -
 @click.pass_obj
 def demote(context: Context, id: str, reason: str, successor: str | None, dry_run: bool, yes: bool) -> int:
     """Take an entry out of service. The file stays and says so; readers are told that the entry is gone."""
+    from amem.memory.claims import same_elsewhere
     from amem.memory.demote import demote as take_out
 
     if not dry_run:
@@ -108,8 +109,14 @@ def demote(context: Context, id: str, reason: str, successor: str | None, dry_ru
     domain = domain_of(id)
     session = context.owner_session(domain if domain in context.domains else None)
     entry = take_out(context.memory, session, id, reason, successor=successor, dry_run=dry_run)
+    same = () if dry_run else same_elsewhere(context.memory, session, (id,), successor)
     document: dict[str, Any] = {"id": id, "status": entry.status, "version": entry.version}
-    print_json(document) if context.flags.json else print(one_line(f"{id} {'would be' if dry_run else 'is'} {entry.status}"))
+    if context.flags.json:
+        print_json(document | ({"same_claim": list(same)} if same else {}))
+    else:
+        print(one_line(f"{id} {'would be' if dry_run else 'is'} {entry.status}"))
+        if same:
+            note(f"these still say what it said, and wait to be reconciled: {', '.join(same)}")
     return exits.DONE
 
 

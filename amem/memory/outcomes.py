@@ -16,6 +16,8 @@ class Written:
     """The entry stands in the record."""
 
     entry: Entry
+    same: tuple[str, ...] = ()
+    """Entries that still say what it replaced: there is a task about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,11 @@ def _store(memory: Memory, session: Session, entry: Entry, replaced: Sequence[Ro
     for row in replaced:
         mark(memory, row.id, entry.id)
     memory.append(logged(memory, session, entry, entry=entry.id))
-    return Written(entry)
+    if not replaced:
+        return Written(entry)
+    from amem.memory.claims import same_elsewhere  # most writes replace nothing
+
+    return Written(entry, same_elsewhere(memory, session, [row.id for row in replaced], entry.id))
 
 
 def _put(memory: Memory, entry: Entry) -> Entry:

@@ -116,10 +116,10 @@ def _write(memory: Memory, session: Session, given: Arguments) -> Reply:
     if given["type"] == EntryType.HANDOFF:
         return refusal("invalid", "type: a handoff is left with the tool `handoff`", "handoff")
     match write.write(memory, session, draft(**given)):
-        case Written(entry):
+        case Written(entry, same):
             data = {
                 "id": entry.id, "version": entry.version, "tier": entry.tier,
-                "classification": entry.classification, "review_by": entry.review_by,
+                "classification": entry.classification, "review_by": entry.review_by, "same_claim": list(same) or None,
             }  # fmt: skip
             return Reply(data=present(data))
         case Held() as waiting:
@@ -136,7 +136,7 @@ def _handoff(memory: Memory, session: Session, given: Arguments) -> Reply:
         left_by=given[LEFT_BY],
     )  # fmt: skip
     match left:
-        case Written(entry):
+        case Written(entry, _):
             return Reply(data=present({"id": entry.id, "task": entry.task}))
         case Held() as waiting:
             return held(waiting)
