@@ -148,6 +148,7 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
     Programs stay as they are: everybody may read them.
     """
     own = [path for path in (spec.workdir, spec.home, spec.memory_dir, common) if path is not None]
+    own += [bind.source for bind in spec.binds if bind.writable]
     found = []
     for source in dict.fromkeys((*own, *(bind.source for bind in spec.binds))):
         try:

@@ -6,6 +6,7 @@ made when this module is imported, and both ways pass the same tests. Order matt
 
 import ctypes
 import os
+import stat
 import struct
 
 from amem.sandbox import calls
@@ -26,6 +27,7 @@ _KEYCTL_JOIN_SESSION_KEYRING = 1
 _SECCOMP_SET_MODE_FILTER = 1
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_RULE_PATH_BENEATH = 1
+_LANDLOCK_OF_FILE = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # execute, write, read, truncate, ioctl
 
 
 def parent_death(number: int) -> None:
@@ -115,6 +117,8 @@ def landlock(handled: int, scoped: int, rules: tuple[tuple[str, int], ...]) -> N
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            access &= _LANDLOCK_OF_FILE  # the kernel refuses what only a folder can allow
         rule = struct.pack("=Qi", access, fd)
         calls.call(calls.LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0, name=f"landlock {path}")
         os.close(fd)

@@ -1,33 +1,26 @@
 """What was asked, checked against the root's settings: every refusal of a launch stands here, before anything starts."""
 
 import os
-import pwd
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-import amem
 from amem.egress import routes, way
 from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, choose
-from amem.launch import backends, trees
+from amem.launch import backends, shown, trees
 from amem.launch.backends import Backend
-from amem.launch.care import Place, holds_git, place
+from amem.launch.care import Place, place
 from amem.model.call import Dialect
 from amem.model.label import Label
-from amem.sandbox.spec import SYSTEM_PLACES, Bind, Limits
+from amem.sandbox.spec import Bind, Limits
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants, LimitSettings
 from amem.settings.root import Root
 
-SOCKET_PLACES = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-"""Where programs keep sockets: a session that sees one speaks to tmux, an agent of keys or another session's memory."""
-RUNTIME = "/run/user"
 PORT = 7431
 """The loopback port inside every sandbox; each has a network namespace of its own, so one number serves all."""
 
@@ -132,7 +125,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     table = routes.table(choice.destination, choice.auth, grants, credentials)
     where = place_of(asked.workdir, root, environment)
     binds = tuple(
-        _extra(path, root, environment, writable=writable)
+        shown.extra(path, root, environment, writable=writable)
         for paths, writable in ((asked.read_only, False), (asked.read_write, True))
         for path in paths
     )
@@ -166,7 +159,7 @@ def tree(asked: str, root: Root, environment: Mapping[str, str]) -> Path:
     path = Path(os.path.realpath(os.path.expanduser(asked)))
     if not path.is_dir():
         raise UsageError(f"--workdir {asked}: there is no such directory", hint="amem launch --help")
-    _check_writable(path, "--workdir", root, environment)
+    shown.check_writable(path, "--workdir", root, environment)
     return path
 
 
@@ -178,76 +171,10 @@ def place_of(asked: str, root: Root, environment: Mapping[str, str]) -> Place:
     path = tree(asked, root, environment)
     found = place(str(path))
     try:
-        _check_writable(Path(found.workdir), "--workdir", root, environment)
+        shown.check_writable(Path(found.workdir), "--workdir", root, environment)
     except UsageError:
         return Place(str(path), str(path))
     return found
-
-
-def _check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, str]) -> None:
-    """Refuse a writable path that holds, or lies in, what a session must not write."""
-    hint = "cd into a project first"
-    if path == Path("/"):
-        raise UsageError(f"{flag} /: a session may not write the whole machine", hint=hint)
-    if _overlaps(path, root):
-        raise UsageError(f"{flag} {path}: it holds or lies in the root {root.path}; a session could write the record", hint=hint)
-    if any(home.is_relative_to(path) for home in _homes(environment)):
-        raise UsageError(f"{flag} {path}: it holds your home, with your keys and logins", hint=hint)
-    for system in SYSTEM_PLACES:
-        if path.is_relative_to(os.path.realpath(system)):
-            raise UsageError(f"{flag} {path}: it lies in {system}, which stays read-only or hidden", hint=hint)
-    if path.is_relative_to(RUNTIME) or any(Path(os.path.realpath(place)).is_relative_to(path) for place in SOCKET_PLACES):
-        raise UsageError(f"{flag} {path}: your other programs keep their sockets there, and a session could use them", hint=hint)
-    if any(path.is_relative_to(own) for own in own_folders()):
-        raise UsageError(f"{flag} {path}: amem itself runs from there, and a session could rewrite it", hint=hint)
-
-
-def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """The home that the environment names and the account's own: HOME may be unset, or lead elsewhere, and the keys lie in the other."""
-    named = [environment.get("HOME")]
-    with suppress(KeyError):  # a user id without an account has no home of its own
-        named.append(pwd.getpwuid(os.geteuid()).pw_dir)
-    return tuple(Path(os.path.realpath(home)) for home in named if home)
-
-
-def own_folders() -> tuple[str, ...]:
-    """The folders that amem runs from, links resolved: its package, the parts that the package links to, its environment."""
-    package = os.path.dirname(os.path.realpath(amem.__file__))
-    with os.scandir(package) as entries:
-        linked = sorted(os.path.realpath(entry.path) for entry in entries if entry.is_symlink())
-    return (package, *linked, *(os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix)))
-
-
-def key_folder() -> tuple[str, ...]:
-    """Where `make launch` in a checkout of amem finds its keys (`local/.virtual-key`, `local/.env`), if it is there."""
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(amem.__file__))), "local")
-    return (path,) if os.path.isdir(path) and not os.path.islink(path) else ()
-
-
-def import_folder(tree: str) -> bool:
-    """Say whether Python, as amem was started, takes modules from the top of a tree, where nothing can be kept from being added."""
-    return any(entry and os.path.realpath(entry) == tree for entry in sys.path)
-
-
-def _overlaps(path: Path, root: Root) -> bool:
-    real = Path(os.path.realpath(root.path))
-    return real.is_relative_to(path) or path.is_relative_to(real)
-
-
-def _extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: bool) -> Bind:
-    """A path of `--ro` or `--rw`."""
-    path = Path(os.path.realpath(os.path.expanduser(asked)))
-    flag = "--rw" if writable else "--ro"
-    if not path.exists():
-        raise UsageError(f"{flag} {asked}: there is no such path", hint="amem launch --help")
-    if writable:
-        _check_writable(path, flag, root, environment)
-        if ".git" in path.parts or holds_git(str(path)):
-            why = "it is a git directory, or holds one, and only the work tree's hooks and configuration are kept read-only"
-            raise UsageError(f"--rw {path}: {why}", hint=f"amem launch --workdir {path}")
-    elif _overlaps(path, root):
-        raise UsageError(f"--ro {path}: it would show the root, with its keys, to the session", hint="amem launch --help")
-    return Bind(str(path), str(path), writable, real=True)
 
 
 def _backend(harness: Harness, asked: Asked, root: Root, environment: Mapping[str, str]) -> tuple[Backend, str | None, registry.Program]:
@@ -291,9 +218,11 @@ def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[st
     found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)
-    for shown in map(Path, found.roots):
-        if Path(os.path.realpath(root.path)).is_relative_to(shown) or any(home.is_relative_to(shown) for home in _homes(environment)):
-            raise UsageError(f"{found.argv[-1]}: to run it, {shown} would be shown to the session, with your keys", hint=harness.install)
+    for folder in map(Path, found.roots):
+        if Path(os.path.realpath(root.path)).is_relative_to(folder) or any(
+            home.is_relative_to(folder) for home in shown.homes(environment)
+        ):
+            raise UsageError(f"{found.argv[-1]}: to run it, {folder} would be shown to the session, with your keys", hint=harness.install)
     return found
 
 

@@ -18,9 +18,10 @@ from amem.launch import backends, care, instructions, trees
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir, own_bin, write_own_bin
-from amem.launch.plan import PORT, Asked, Plan, import_folder, key_folder, own_folders, plan
+from amem.launch.plan import PORT, Asked, Plan, plan
 from amem.launch.presence import Presence
 from amem.launch.served import Served
+from amem.launch.shown import import_folder, key_folder, own_folders
 from amem.model import clock, ids
 from amem.model.label import Label
 from amem.sandbox import host, spec, worktree

@@ -269,3 +269,19 @@ def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Plac
         service.terminate()
     assert [(line["port"], line["of"]) for line in repo.log("sessions.jsonl")] == [(port, "host")]
     assert repo.launch("--port", "7431", "--", "true").code == 125
+
+
+def test_a_path_beside_the_tree_is_read_or_written_as_asked(repo: Place) -> None:
+    beside = repo.base / "beside"
+    (beside / "folder").mkdir(parents=True)
+    (beside / "file").write_text("one\n")
+    flags = ("--ro", str(beside), "--rw", str(beside / "folder"), "--rw", str(beside / "file"))
+    script = (
+        f"cd {beside}; echo two > file; cat file; echo three > folder/new; mkdir folder/deep; echo x > other; mv folder away; rm file; ls"
+    )
+    done = repo.launch(*flags, "--", "sh", "-c", script)
+    assert done.out == "two\nfile\nfolder\n", done.err
+    assert ((beside / "file").read_text(), (beside / "folder" / "new").read_text()) == ("two\n", "three\n")
+    assert not (beside / "other").exists() and (beside / "folder" / "deep").is_dir()
+    owners = {path.stat().st_uid for path in (beside, *beside.rglob("*"))}
+    assert owners == {os.geteuid()}

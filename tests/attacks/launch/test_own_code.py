@@ -7,8 +7,9 @@ import pytest
 
 import amem
 from amem.errors import UsageError
-from amem.launch import plan
-from amem.launch.plan import own_folders, tree
+from amem.launch import shown
+from amem.launch.plan import tree
+from amem.launch.shown import own_folders
 from amem.sandbox.spec import is_below, own_paths
 from amem.settings.root import Root
 
@@ -31,5 +32,5 @@ def test_a_work_tree_within_amem_is_refused(tmp_path: Path, part: str) -> None:
 
 def test_a_work_tree_that_amem_is_imported_from_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert plan.import_folder(str(tmp_path))
-    assert not plan.import_folder(str(tmp_path / "below"))
+    assert shown.import_folder(str(tmp_path))
+    assert not shown.import_folder(str(tmp_path / "below"))
