@@ -44,7 +44,7 @@ def admit_task(work: Work, task: Task, by: str) -> tuple[Move, ...]:
     task = work.do(ev.Admitted(task=task.id, by=by, at_ms=work.at(task)))
     if not task.depends_on:
         return ()
-    moves = rank.raised(task, upstream(work, task.depends_on))
+    moves = rank.raised(task, upstream(work, task.depends_on), work.rubric)
     move(work, moves, SYSTEM)
     return moves
 

@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amem.ledger.backend import Backend
 from amem.ledger.reading import Reading
@@ -11,7 +11,7 @@ from amem.settings.grants import Grants
 from amem.settings.root import Root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from amem.ledger.events import Event
     from amem.ledger.store import Ledger, Observe
@@ -21,12 +21,19 @@ COLLECTORS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 """As in `telemetry`, which is not imported without one."""
 
 
-def open_ledger(root: Root, grants: Grants, observe: "Observe | None" = None) -> "Ledger":
-    """Open the root's ledger; the caller closes it. Raises UnavailableError, ConfigError."""
+def open_ledger(
+    root: Root, grants: Grants, observe: "Observe | None" = None, rubric: "Callable[[str], Mapping[str, Any] | None] | None" = None
+) -> "Ledger":
+    """Open the root's ledger; the caller closes it. `rubric` finds what a domain's policies say of ranks; nothing is the default.
+
+    Raises UnavailableError, ConfigError.
+    """
+    from amem.ledger import rank
     from amem.ledger.operations import Operations
 
     told = [each for each in (observe, spans()) if each is not None]
-    return Operations(_backend(root, grants), told[0] if len(told) == 1 else _each(told) if told else None)
+    heard = told[0] if len(told) == 1 else _each(told) if told else None
+    return Operations(_backend(root, grants), heard, lambda domain: rank.rubric(rubric(domain) if rubric is not None else None))
 
 
 def _each(observers: "Sequence[Observe]") -> "Observe":

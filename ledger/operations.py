@@ -44,9 +44,11 @@ VERDICTS = ("satisfied", "needs_revision", "max_iterations_reached", "failed", "
 class Operations(Reading):
     """The operations of `store.Ledger` over any backend."""
 
-    def __init__(self, backend: Backend, observe: Observe | None = None) -> None:
+    def __init__(self, backend: Backend, observe: Observe | None = None, rubric: Callable[[str], Rubric] = lambda domain: DEFAULT) -> None:
         super().__init__(backend)
         self._observe = observe
+        self._rubric = rubric
+        """The rubric in force in a domain; asked before a transaction begins, since it may have to look into the ledger itself."""
 
     def create(
         self, draft: Draft, *, by: str, under: Holding | None = None, session: str | None = None, admit: bool = False,
@@ -81,7 +83,7 @@ class Operations(Reading):
                 admit_task(work, task, by)
             return Filed(work.tasks[task.id])
 
-        return self._change(draft.domain, act, new=True)
+        return self._change(draft.domain, act, new=True, ranks=True)
 
     def admit(self, ids: Sequence[str], *, by: str) -> Admission | Refused:
         """See `store.Ledger`."""
@@ -99,7 +101,7 @@ class Operations(Reading):
             moves = [one for task in fresh for one in admit_task(work, work.tasks[task], by)]
             return Admission(tuple(work.tasks[one.id] for one in found), tuple(moves))
 
-        return self._change(domains.pop(), act)
+        return self._change(domains.pop(), act, ranks=True)
 
     def claim(
         self, domain: str, *, by: str, session: str | None = None, capabilities: Collection[str] = (), lease_ms: int = LEASE_MS
@@ -278,7 +280,7 @@ class Operations(Reading):
         def act(work: Work) -> Task | Refused:
             return again(work, task, by, why, admit)
 
-        return self._change(ids_domain(task), act)
+        return self._change(ids_domain(task), act, ranks=True)
 
     def fan_out(
         self, spawns: Sequence[Spawn], *, domain: str, by: str, under: Holding | None = None, session: str | None = None,
@@ -308,7 +310,7 @@ class Operations(Reading):
                 return resumed
             return FannedOut(tuple(Filed(work.tasks[one.task.id], one.existed) for one in children), resumed)
 
-        return self._change(domain, act, new=True)
+        return self._change(domain, act, new=True, ranks=True)
 
     def rescore(self, domain: str, *, by: str, rubric: Rubric | None = None, dry_run: bool = False) -> tuple[Move, ...]:
         """See `store.Ledger`."""
@@ -322,7 +324,7 @@ class Operations(Reading):
                 at_ms=work.at(),
                 completed=sum(done.values()),
                 curated=sum(done.get(one, 0) for one in rank.CURATION),
-                rubric=rubric or DEFAULT,
+                rubric=rubric or work.rubric,
             )
             if not dry_run:
                 work.load([one.id for one in moves])
@@ -330,7 +332,7 @@ class Operations(Reading):
                 move(work, moves, by)
             return moves
 
-        return self._change(domain, act)
+        return self._change(domain, act, ranks=True)
 
     def checked(
         self,
@@ -404,11 +406,15 @@ class Operations(Reading):
             self._backend.scrub(domain)
         return count
 
-    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False) -> T:
-        """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written."""
+    def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False, ranks: bool = False) -> T:
+        """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written.
+
+        `ranks`: it may move a rank, and needs the rubric in force.
+        """
+        rubric = self._rubric(domain) if ranks else DEFAULT
 
         def body(tx: Tx) -> tuple[T, Work]:
-            work = Work(tx)
+            work = Work(tx, rubric)
             result = act(work)
             if not isinstance(result, Refused):
                 work.flush()

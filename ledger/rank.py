@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from typing import Any
 
 from amem.ledger.task import HUMAN, Status, Task
 
@@ -32,6 +33,11 @@ class Rubric:
 
 
 DEFAULT = Rubric()
+
+
+def rubric(found: Mapping[str, Any] | None) -> Rubric:
+    """The rubric that a policy entry carries, checked by whoever read it; the default without one."""
+    return Rubric(**found) if found else DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

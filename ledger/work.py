@@ -11,15 +11,16 @@ from amem.ledger import events as ev
 from amem.ledger import rows
 from amem.ledger.backend import Tx
 from amem.ledger.projection import changed, replay, touched
-from amem.ledger.rank import family
+from amem.ledger.rank import DEFAULT, Rubric, family
 from amem.ledger.task import Task, not_found
 
 
 class Work:
     """The tasks that one operation has loaded and locked, and what it does to them."""
 
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Tx, rubric: Rubric = DEFAULT) -> None:
         self.tx = tx
+        self.rubric = rubric
         self.tasks: dict[str, Task] = {}
         self.log: list[tuple[ev.Event, Task]] = []
         self._before: dict[str, Task] = {}

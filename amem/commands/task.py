@@ -1,7 +1,7 @@
 """`amem task …`: the ledger from the command line, as the acting person."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -323,12 +323,14 @@ def retry(context: Context, id: str, why: str | None) -> int:
 def rescore(context: Context, domain: str | None, dry_run: bool) -> int:
     """Rank the open tasks of a domain anew, from the priority each was filed with."""
     from amem.ledger import rank, views
+    from amem.record import policies
 
+    where = context.domain(domain)
     with _opened(context) as ledger:
-        moves = ledger.rescore(context.domain(domain), by=context.principal, dry_run=dry_run)
+        moves = ledger.rescore(where, by=context.principal, dry_run=dry_run)
     if context.flags.json:
         moved = [views.shown_move(move) for move in moves]
-        print_json({"moved": moved, "rubric": rank.DEFAULT.name})
+        print_json({"moved": moved, "rubric": rank.rubric(policies.rubric(context.root, context.grants, where)).name})
         return exits.DONE
     for move in moves:
         print(one_line(f"{move.id}  {move.was:g} → {move.rank:g}  {move.why}"))
@@ -454,7 +456,12 @@ def _opened(context: Context) -> "Iterator[Ledger]":
     from amem.ledger.opening import open_ledger
     from amem.memory.notice import observer
 
-    with open_ledger(context.root, context.grants, observer(context.root, context.grants)) as ledger:
+    def rubric(domain: str) -> "Mapping[str, Any] | None":
+        from amem.record import policies
+
+        return policies.rubric(context.root, context.grants, domain)
+
+    with open_ledger(context.root, context.grants, observer(context.root, context.grants), rubric) as ledger:
         yield ledger
 
 

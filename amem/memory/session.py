@@ -5,7 +5,7 @@ is kept, before anything of that label is served.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs.schema import Event
@@ -201,8 +201,11 @@ class Memory:
                 from amem.ledger.opening import open_ledger
                 from amem.memory.notice import observer
 
-                self._ledger = open_ledger(self.root, self.grants, observer(self.root, self.grants))
+                self._ledger = open_ledger(self.root, self.grants, observer(self.root, self.grants), self._rubric)
             return self._ledger
+
+    def _rubric(self, domain: str) -> "Mapping[str, Any] | None":
+        return self.policies.standing.rubrics.get(domain) if self.policies is not None else None
 
     def close(self) -> None:
         """Close the index and the logs, and the ledger where it was opened. Sessions of this memory are over."""

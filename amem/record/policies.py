@@ -165,6 +165,16 @@ def engine(root: Root, grants: Grants) -> PolicyEngine:
     return load(root.policy, grants_data(grants), found.rules, found.exemptions)
 
 
+def rubric(root: Root, grants: Grants, domain: str) -> Mapping[str, Any] | None:
+    """What the policies in force in a domain say of the ranks of its tasks. Raises AmemError."""
+    policies = Policies(root)
+    try:
+        policies.changed()
+        return policies.load(grants).rubrics.get(domain)
+    finally:
+        policies.close()
+
+
 def standing(root: Root, grants: Grants) -> InForce:
     """Where every policy entry stands, checked anew. Raises AmemError."""
     policies = Policies(root)

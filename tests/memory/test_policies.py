@@ -223,3 +223,31 @@ def test_owner_is_bound_as_well(memory: Memory) -> None:
     in_force(memory, body())
     assert why_not(put(memory, owner(memory), "How", type="method")) == "no_methods"
     assert lines(memory, "decisions")[-1]["principal"] == OWNER
+
+
+def test_the_rubric_of_an_approved_policy_ranks_the_tasks_of_its_domain(memory: Memory) -> None:
+    """On admission, and when the whole board is ranked anew; a proposed one ranks nothing, and another domain is not its business."""
+    from amem.ledger.draft import Draft
+    from amem.ledger.store import Filed
+
+    def filed(domain: str, **more: object) -> str:
+        found = memory.ledger.create(Draft(**{"domain": domain, "title": "T", **more}), by=OWNER, admit=True)  # type: ignore[arg-type]
+        assert isinstance(found, Filed)
+        return found.task.id
+
+    def raised(domain: str) -> float:
+        need = filed(domain)
+        filed(domain, depends_on=(need,), priority=5)
+        return memory.ledger.show(need).rank
+
+    more = '[rubric]\nunblock = 4.0\norigins = {"drill" = 2.5}\n'
+    entry = laid_down(memory, owner(memory), BLOCK.format(id="pol-L1-001", layer=1, more=more))
+    task = proposed(memory, owner(memory), entry)
+    assert raised("dom-me") == 6.0
+    done = approve(memory, owner_session(memory, BOB, "dom-me"), task)
+    assert not isinstance(done, Refused), done
+    memory.door.generation()
+    assert policies.rubric(memory.root, memory.grants, "dom-me") == {"unblock": 4.0, "origins": {"drill": 2.5}, "name": "pol-L1-001"}
+    assert raised("dom-me") == 9.0 and raised("dom-open") == 6.0
+    drill = filed("dom-me", origin="drill:x")
+    assert {move.id: move.rank for move in memory.ledger.rescore("dom-me", by=OWNER)}[drill] == 5.5
