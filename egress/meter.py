@@ -19,6 +19,8 @@ from amem.model.clock import stamp
 from amem.settings import database
 from amem.settings.root import Root
 
+_QUARTER = "substr({at}, 1, 14) || printf('%02d', substr({at}, 15, 2) / 15 * 15)"
+"""The quarter of an hour of an instant: `2026-11-30T07:15`."""
 SCHEMA = (
     """create table if not exists calls(
         id text primary key, at text not null, session text not null, domain text not null, principal text not null, task text,
@@ -36,10 +38,28 @@ SCHEMA = (
     # One row a call that is under way where a spend limit holds; `until` is when it is released by itself.
     """create table if not exists reservations(
         call text primary key, destination text not null, session text not null, tokens integer not null, until text not null) strict""",
+    # What limits are held against: running sums, because it is asked before each call and a day may have very many. A day of any zone
+    # begins with a quarter of an hour.
+    """create table if not exists charged_by_session(
+        destination text not null, session text not null, tokens integer not null, primary key(destination, session))
+        strict, without rowid""",
+    """create table if not exists charged_by_quarter(
+        destination text not null, quarter text not null, tokens integer not null, primary key(destination, quarter))
+        strict, without rowid""",
+    """insert or replace into charged_by_session
+        select destination, session, sum(charged) from calls where charged > 0 group by destination, session""",
+    f"""insert or replace into charged_by_quarter
+        select destination, {_QUARTER.format(at="at")}, sum(charged) from calls where charged > 0 group by 1, 2""",
+    f"""create trigger if not exists calls_charged after insert on calls when new.charged > 0 begin
+        insert into charged_by_session values (new.destination, new.session, new.charged)
+          on conflict do update set tokens = tokens + excluded.tokens;
+        insert into charged_by_quarter values (new.destination, {_QUARTER.format(at="new.at")}, new.charged)
+          on conflict do update set tokens = tokens + excluded.tokens;
+        end""",
 )
 _ADDED = {"role": "text", "alarm": "text"}
 """Columns of `calls` that a store of an older amem may not have."""
-VERSION = 2
+VERSION = 3
 _GATHER_S = 0.02
 
 
@@ -194,9 +214,12 @@ def keep(root: Root, rows: Iterable[CallRow]) -> None:
             raise
 
 
-def connect(path: Path) -> database.Connection:
-    """Open the store and make what is missing in it."""
-    connection = database.connect(path, durable=True, check_same_thread=False)
+def connect(path: Path, *, durable: bool = True) -> database.Connection:
+    """Open the store and make what is missing in it. Raises UnavailableError for one of a newer amem, database.Error.
+
+    Without `durable` a power cut may lose the last commits.
+    """
+    connection = database.connect(path, durable=durable, check_same_thread=False)
     try:
         found = _version(connection)
         if found > VERSION:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta, tzinfo
 from typing import TypeVar
 
@@ -25,11 +26,12 @@ LEASE = timedelta(minutes=15)
 
 _SPENT = """
     select
-      (select coalesce(sum(charged), 0) from calls where destination = :destination and session = :session)
+      coalesce((select tokens from charged_by_session where destination = :destination and session = :session), 0)
         + (select coalesce(sum(tokens), 0) from reservations where destination = :destination and session = :session),
-      (select coalesce(sum(charged), 0) from calls where destination = :destination and at >= :start and at < :end)
+      (select coalesce(sum(tokens), 0) from charged_by_quarter where destination = :destination and quarter >= :start and quarter < :end)
         + (select coalesce(sum(tokens), 0) from reservations where destination = :destination)
 """
+_QUARTER_CHARS = len("2026-11-30T07:15")
 
 
 class Reservations:
@@ -79,7 +81,8 @@ class Reservations:
     async def _in_thread(self, act: Callable[[database.Connection], T]) -> T:
         def work() -> T:
             if self._connection is None:
-                self._connection = connect(self._path)
+                # A power cut ends the calls that were reserved for; their reservations may go with it.
+                self._connection = connect(self._path, durable=False)
             return act(self._connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
@@ -93,9 +96,12 @@ class Reservations:
         connection.execute("begin immediate")
         try:
             connection.execute("delete from reservations where until < ?", (stamp(at),))
-            asked = {"destination": destination, "session": session, "start": stamp(start), "end": stamp(end)}
+            day = {"start": stamp(start)[:_QUARTER_CHARS], "end": stamp(end)[:_QUARTER_CHARS]}
+            asked = {"destination": destination, "session": session, **day}
             in_session, in_day = connection.execute(_SPENT, asked).fetchone()
             refused = spend.over(limits, destination, Spent(session=in_session, day=in_day), wanted)
+            if refused is not None:
+                refused = replace(refused, zone=str(self._zone))
             if refused is None:
                 connection.execute(
                     "insert into reservations(call, destination, session, tokens, until) values (?, ?, ?, ?, ?)",

@@ -8,6 +8,7 @@ The listener names the session: one application serves one session, and nothing 
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 
@@ -232,15 +233,15 @@ class _Egress:
                 )
             length = answer.content_length
             if answer.status >= 400 or (length is not None and length <= WHOLE_BYTES):
-                return await self._whole(attempt, answer)
+                return await self._whole(request, attempt, answer)
             return await self._stream(request, attempt, answer)
 
     def _failed(self, attempt: Attempt, status: int, code: str, why: str) -> Reply:
         attempt.status, attempt.reason = status, code
         return replies.error(attempt.call.dialect, status, code, why)
 
-    async def _whole(self, attempt: Attempt, answer: ClientResponse) -> web.StreamResponse:
-        """Pass an answer in one write: a short one, or an error."""
+    async def _whole(self, request: web.Request, attempt: Attempt, answer: ClientResponse) -> web.StreamResponse:
+        """Pass an answer in one write: a short one, or an error. It is out before it is read for what it used."""
         name = attempt.route.destination
         try:
             body = await answer.content.read(WHOLE_BYTES + 1) if answer.status >= 400 else await answer.read()
@@ -257,7 +258,11 @@ class _Egress:
         if attempt.context is not None:
             attempt.context.content_encoding = _header(headers, "content-encoding")
             attempt.context.feed(body)
-        return web.Response(status=answer.status, reason=answer.reason, headers=headers, body=body)
+        out = web.Response(status=answer.status, reason=answer.reason, headers=headers, body=body)
+        with contextlib.suppress(ConnectionError):  # the harness went; what it asked for was used all the same
+            await out.prepare(request)
+            await out.write_eof()
+        return out
 
     def _scrubbed(self, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
         """Without the key, which some upstreams repeat in an error; everything else stays as it came."""

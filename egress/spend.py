@@ -38,10 +38,12 @@ class Over:
     limit: int
     spent: int
     wanted: int
+    zone: str = "UTC"
+    """Whose day it is."""
 
     def sentence(self) -> str:
         """What the harness is told."""
-        whose = "this session" if self.code == "spend_session" else "today"
+        whose = "this session" if self.code == "spend_session" else f"today ({self.zone})"
         return (
             f"{whose} has {max(0, self.limit - self.spent)} of {self.limit} tokens left at {self.destination}, "
             f"and this call may use {self.wanted} (prompt and the most output it asks for)"

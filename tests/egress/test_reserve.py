@@ -1,13 +1,15 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from amem.egress import reserve
+from amem.egress import meter, reserve
 from amem.egress.meter import Meter, connect
 from amem.egress.reserve import Reservations
 from amem.egress.spend import Over
+from amem.errors import UnavailableError
 from amem.settings.grants import Spend
 from amem.settings.root import Root
 from tests.egress.test_meter import UNKNOWN, row
@@ -125,3 +127,55 @@ def test_a_call_that_goes_on_keeps_its_room(root: Root, monkeypatch: pytest.Monk
         await egress.close()
 
     asyncio.run(run())
+
+
+def at(n: int) -> str:
+    return f"2026-11-30T{n % 24:02}:{n % 60:02}:59.999Z"
+
+
+def test_the_running_sums_are_the_sums_of_the_rows_whoever_writes_them_and_in_an_old_store_too(root: Root) -> None:
+    rows = [
+        row(
+            n,
+            session=(S1, S2)[n % 2],
+            destination=("demo", "other")[n % 3 == 0],
+            charged=n % 7,
+            at=f"2026-11-30T{n % 24:02d}:{n % 60:02d}:59.999Z",
+        )
+        for n in range(200)
+    ]
+    meter.keep(root, rows[:120])
+    connection = connect(root.usage)
+    for name in ("charged_by_session", "charged_by_quarter"):  # as an older amem left it
+        connection.execute(f"drop table {name}")
+    connection.execute("drop trigger calls_charged")
+    connection.execute("pragma user_version = 2")
+    connection.close()
+    meter.keep(root, rows)  # the first 120 are there already, and count once
+    connection = connect(root.usage)
+    try:
+        for key, by in (("session", "session"), ("quarter", "substr(at, 1, 14) || printf('%02d', substr(at, 15, 2) / 15 * 15)")):
+            kept = connection.execute(f"select destination, {key}, tokens from charged_by_{key} order by 1, 2").fetchall()
+            summed = f"select destination, {by}, sum(charged) from calls where charged > 0 group by 1, 2 order by 1, 2"
+            assert kept == connection.execute(summed).fetchall() != []
+    finally:
+        connection.close()
+
+
+def test_a_refusal_says_whose_day_it_is(root: Root) -> None:
+    async def run() -> str:
+        egress = Reservations(root, ZoneInfo("Asia/Kathmandu"))
+        refused = await egress.take("a", "demo", S1, 99, Spend(day_tokens=10))
+        await egress.close()
+        assert refused is not None
+        return refused.sentence()
+
+    assert asyncio.run(run()).startswith("today (Asia/Kathmandu) has 10 of 10 tokens left at demo")
+
+
+def test_a_store_of_a_newer_amem_is_left_alone(root: Root) -> None:
+    connection = connect(root.usage)
+    connection.execute("pragma user_version = 99")
+    connection.close()
+    with pytest.raises(UnavailableError, match="written by a newer amem"):
+        connect(root.usage)
