@@ -55,8 +55,6 @@ class Context:
         self.warnings: list[str] = []
         self.bounds: tuple[int, int] | None = None
         """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
-        self.crowded = False
-        """The number of tasks was used up once."""
         self.adopted = False
         """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
@@ -142,12 +140,20 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
 
 
 def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
-    """Whether everything inside is together above a bound, which ends it; the launcher is told, also when the number of tasks is used up.
+    """Whether everything inside is together above a bound, which ends it; the launcher is told.
 
     The kernel bounds each process's memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all but a
-    cgroup, which not every machine lets a user have. Memory is what is resident and not a file's, looked at once a second: a burst in
-    between is bounded by the kernel's own limits alone.
+    cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the kernel's own limits alone.
     """
+    memory, tasks = _together()
+    limit = "memory" if memory > bounds[0] else "processes" if tasks > bounds[1] + _OWN_TASKS else None
+    if limit is not None:
+        send(context.link, ("limit", limit))
+    return limit is not None
+
+
+def _together() -> tuple[int, int]:
+    """Bytes of memory (resident, and not a file's) and the number of tasks of everything inside."""
     memory = tasks = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -158,12 +164,7 @@ def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
             except (OSError, ValueError):
                 continue  # it ended meanwhile
             memory += (int(resident) - int(shared)) * _PAGE_BYTES
-    if tasks >= bounds[1] and not context.crowded:
-        context.crowded = True
-        send(context.link, ("limit", "processes"))
-    if memory > bounds[0]:
-        send(context.link, ("limit", "memory"))
-    return memory > bounds[0] or tasks > bounds[1] + _OWN_TASKS
+    return memory, tasks
 
 
 def _hand_over(context: Context, message: tuple[object, ...]) -> None:
@@ -188,8 +189,9 @@ def _reap(context: Context, harness: int) -> int | None:
             send(context.link, ("stopped", os.WSTOPSIG(status)))
         elif pid == harness:
             code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            if code != 0 and context.bounds is not None:
-                _over_bounds(context, context.bounds)  # may be why
+            # It failed, and with it gone there is room for one task: it had none to fork into.
+            if code != 0 and context.bounds is not None and _together()[1] >= context.bounds[1] - 1:
+                send(context.link, ("limit", "processes"))
             send(context.link, ("exit", code, 0))
 
 

@@ -68,7 +68,7 @@ try:
     if asked.get("announce"):
         os.write(1, f"started {running.pid} {stage.pid}\n".encode())
     result["code"] = running.wait(None if asked_spec.interactive else keep, asked.get("timeout_s"))
-    result["exec_errno"] = running.exec_errno
+    result |= {"exec_errno": running.exec_errno, "limit": running.limit}
 except SandboxError as error:
     result |= {"error": error.message, "step": error.step, "hint": error.hint}
 result |= {"out": output[1].decode(errors="replace"), "err": output[2].decode(errors="replace")}

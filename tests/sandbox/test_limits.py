@@ -1,0 +1,91 @@
+"""The limits of a session, for real: what the kernel holds, what PID 1 ends, and which of them is named."""
+
+import os
+
+import pytest
+
+from tests.sandbox.launching import Place
+
+MIB = 1 << 20
+
+HOLDS = """
+import os, sys, time
+each, count = int(sys.argv[1]), int(sys.argv[2])
+for _ in range(count):
+    if os.fork() == 0:
+        kept = bytearray(b"x") * (each << 20)
+        time.sleep(600)
+        os._exit(len(kept) % 2)
+print("all forked", flush=True)
+time.sleep(600)
+"""
+"""`count` processes that each hold so many MiB, and wait."""
+
+FORKS = """
+import os, sys, time
+made = 0
+try:
+    while made < int(sys.argv[1]):
+        if os.fork() == 0:
+            time.sleep(600)
+        made += 1
+except BlockingIOError:
+    pass
+print("forked", made, flush=True)
+sys.exit(7)
+"""
+
+
+def test_memory_of_all_processes_together_ends_the_session_and_is_named(here: Place) -> None:
+    done = here.launch("{python}", "-c", HOLDS, "60", "8", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "memory"), done
+
+
+def test_memory_below_the_limit_ends_nothing(here: Place) -> None:
+    done = here.launch("{python}", "-c", HOLDS, "20", "4", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
+    assert (done["code"], done["limit"]) == (124, None)
+
+
+def test_control_without_the_limits_nobody_looks(here: Place) -> None:
+    done = here.launch("{python}", "-c", HOLDS, "60", "8", spec={"limits": {"memory_bytes": 256 * MIB}}, without=["limits"], timeout_s=4)
+    assert (done["code"], done["limit"]) == (124, None)
+
+
+def test_one_process_gets_no_more_than_the_limit_at_once(here: Place) -> None:
+    done = here.launch("{python}", "-c", f"kept = bytearray({512 * MIB})", spec={"limits": {"memory_bytes": 256 * MIB}})
+    assert done["code"] == 1 and "MemoryError" in done["err"]
+
+
+def test_processes_are_bounded_and_a_harness_that_fails_for_it_is_told_so(here: Place) -> None:
+    done = here.launch("{python}", "-c", FORKS, "200", spec={"limits": {"processes": 40}}, timeout_s=50)
+    made = int(done["out"].split()[1])
+    assert (done["code"], done["limit"]) == (7, "processes") and 30 <= made < 40, done
+
+
+def test_processes_below_the_limit_are_not_named(here: Place) -> None:
+    done = here.launch("{python}", "-c", FORKS, "20", spec={"limits": {"processes": 40}}, timeout_s=50)
+    assert (done["code"], done["limit"], done["out"]) == (7, None, "forked 20\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not run by root")
+def test_where_the_kernel_does_not_count_roots_processes_the_session_is_ended(here: Place) -> None:
+    """kuid 0 has no RLIMIT_NPROC: what PID 1 sees is all there is."""
+    if here.who != "root":
+        pytest.skip("an ordinary user's processes are counted")
+    waits = FORKS.replace("sys.exit(7)", "time.sleep(600)")
+    done = here.launch("{python}", "-c", waits, "200", spec={"limits": {"processes": 40}}, no_idmap=True, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "processes"), done
+
+
+def test_a_file_beyond_its_limit_ends_the_program_that_writes_it(here: Place) -> None:
+    done = here.launch("sh", "-c", "exec cat /dev/zero > big", spec={"limits": {"file_size_bytes": MIB}}, timeout_s=50)
+    assert done["code"] == 153  # SIGXFSZ
+    assert (here.work / "big").stat().st_size == MIB
+
+
+def test_open_files_and_temporary_space_are_bounded(here: Place) -> None:
+    script = "ulimit -n; for n in tmp var/tmp dev/shm; do cat /dev/zero > /$n/fill 2>/dev/null; stat -c '%n %s' /$n/fill; rm /$n/fill; done"
+    done = here.launch("sh", "-c", script, spec={"limits": {"tmp_bytes": 64 * MIB, "open_files": 100}}, timeout_s=50)
+    assert done["out"].split() == [
+        "100", *(word for name in ("tmp", "var/tmp", "dev/shm") for word in (f"/{name}/fill", str(64 * MIB))),
+    ], done  # fmt: skip
