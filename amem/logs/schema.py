@@ -92,6 +92,8 @@ class MemoryWrite(Event):
     supersedes: tuple[str, ...] = ()
     digest: str
     """sha256 of the body."""
+    tier: str | None = None
+    """What it was written as, where that is not raw."""
     fixed: str | None = None
     """sha256 of all of the entry that does not change later."""
     label: str
@@ -115,6 +117,32 @@ class MemoryAct(Event):
     """By entry: sha256 of what is fixed of it, after an act that changed that."""
     to: str | None = None
     """Of an export: the file. Of a declassification: the label."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDecision(Event):
+    """What came of a model call of amem's own, or of the code that decided on it."""
+
+    event = "model.decision"
+    log = "curation.jsonl"
+
+    role: str
+    """`recommender`, `evaluator` or `generator`; `decider` or `router`, which is code."""
+    verdict: str
+    call: str | None = None
+    """The metered call."""
+    model: str | None = None
+    rubric: str | None = None
+    rubric_version: str | None = None
+    confidence: float | None = None
+    """0 to 1."""
+    alternatives: tuple[str, ...] = ()
+    invariants: dict[str, bool] = field(default_factory=dict)
+    """Each rule that was checked, and whether it held."""
+    escalated: bool | None = None
+    """A person was asked."""
+    gate: str | None = None
+    """What the outcome had to pass, or did not."""
 
 
 @dataclass(frozen=True, kw_only=True)

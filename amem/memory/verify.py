@@ -123,7 +123,7 @@ def _entries(root: Root, store: Store, promotions: Promotions, contained: frozen
         except Malformed:
             broken.append(Broken("entry", id, "changed"))
             continue
-        if entry.id != id or not _as_written(entry, event) or not _as_promoted(entry, promotions) or not logged.allows(entry):
+        if entry.id != id or not _as_written(entry, event) or not _as_promoted(entry, event, promotions) or not logged.allows(entry):
             broken.append(Broken("entry", id, "changed"))
         elif logged.passed(entry) or any(one.state == "landed" and one.version >= entry.version for one in promotions(id)):
             broken.append(Broken("entry", id, "rolled_back"))
@@ -192,9 +192,9 @@ def _as_written(entry: Entry, event: Mapping[str, Any]) -> bool:
     return same and not Label(event["classification"]).exceeds(entry.classification)
 
 
-def _as_promoted(entry: Entry, promotions: Promotions) -> bool:
-    """Say whether a promotion of an earlier version to this tier stands in the ledger."""
-    if entry.tier is Tier.RAW:
+def _as_promoted(entry: Entry, event: Mapping[str, Any], promotions: Promotions) -> bool:
+    """Say whether it was written as of this tier, or a promotion of an earlier version to it stands in the ledger."""
+    if entry.tier in (Tier.RAW, event.get("tier")):
         return True
     mine = (one for one in promotions(entry.id) if one.to == entry.tier and one.version < entry.version)
     return any(one.state in ("landed", "begun", "proposed") for one in mine)  # the last two: cut short, after the record

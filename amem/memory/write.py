@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from amem.errors import AmemError, ConflictError
+from amem.errors import AmemError, ConflictError, RefusedError
 from amem.logs.schema import MemoryWrite
 from amem.memory.draft import Draft
 from amem.memory.outcomes import Held, Refused, Written
@@ -58,7 +58,8 @@ def write(memory: Memory, session: Session, draft: Draft, *, left_by: str | None
             if decision.allow and (hides := _hides(session, entry, replaced)) is not None:
                 return _hold(memory, session, entry, findings, (hides,), decision.id)
             if decision.allow:
-                return _store(memory, session, entry, replaced)
+                curated = _curated(memory, session, entry) if replaced else entry
+                return curated if isinstance(curated, Refused) else _store(memory, session, curated, replaced)
             if decision.hold:
                 return _hold(memory, session, entry, findings, decision.reasons, decision.id)
         except Malformed as error:  # nothing is written that could not be read back
@@ -114,6 +115,26 @@ def _entry(memory: Memory, session: Session, draft: Draft, left_by: str | None) 
         valid_to_at=draft.valid_to_at,
         lineage=session.lineage,
     )
+
+
+def _curated(memory: Memory, session: Session, entry: Entry) -> Entry | Refused:
+    """The entry as a session writes it that holds a curator's task: curated at once, once all that must hold of a curation does."""
+    holding = session.holding
+    if holding is None:
+        return entry
+    from amem.memory import invariants
+
+    task = memory.ledger.show(holding.task)
+    kind = invariants.kind(task.origin)
+    if kind is None or not task.held(holding.fence, memory.ledger.now_ms(), holding.session):
+        return entry
+    curated = replace(entry, tier=Tier.CURATED)
+    before = tuple(memory.store.read(old) for old in entry.supersedes)
+    try:
+        invariants.require(invariants.Curation(kind, before, (curated,)))
+    except RefusedError as error:
+        return Refused(code="refused", reason=error.message, hint=f"get {entry.supersedes[0]}", facts=error.facts)
+    return curated
 
 
 def _text(entry: Entry) -> str:
@@ -231,6 +252,7 @@ def logged(memory: Memory, session: Session, written: Entry, *, entry: str | Non
         classification=written.classification,
         supersedes=written.supersedes,
         digest="sha256:" + hashlib.sha256(written.body.encode()).hexdigest(),
+        tier=written.tier if written.tier is not Tier.RAW else None,
         fixed=fixed(written),
         label=session.label,
         task=session.task,
