@@ -87,7 +87,7 @@ local-down: ## stop the local gateway; its keys and spend are kept
 local-logs: ## follow LiteLLM's log
 	@$(PYTHON) scripts/local-gateway.py logs
 
-test-real: $(READY) ## tests on real harness programs, gateways, databases and browsers
+test-real: $(READY) build/gateway/bin/litellm ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -m "real_harness or real"
 

@@ -116,7 +116,7 @@ class SseReader:
         if self._dropping:
             self._dropping = False
             self.dropped += 1
-        elif block and (event := parse(block)) is not None:
+        elif block and (self.wanted is None or self.wanted.search(block)) and (event := parse(block)) is not None:
             events.append(event)
 
 
