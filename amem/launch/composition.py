@@ -218,9 +218,9 @@ async def _own_door(memory: "Memory", session: "Session", worker: "ThreadPoolExe
     from aiohttp import web
 
     from amem.memory.session import Beside
-    from amem.server import app
+    from amem.server import door
 
-    runner = web.AppRunner(app.application(memory, Beside(session), left_by="launcher", worker=worker), access_log=None)
+    runner = web.AppRunner(door.application(memory, Beside(session), worker), access_log=None)
     await runner.setup()
     return runner
 
