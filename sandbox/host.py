@@ -6,6 +6,7 @@ size of the tree.
 
 import os
 import stat
+from contextlib import suppress
 
 from amem.errors import SandboxError
 from amem.sandbox import calls, privileges, stage
@@ -13,7 +14,7 @@ from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
 from amem.sandbox.spec import Identity, SandboxSpec, is_below
-from amem.sandbox.worktree import look
+from amem.sandbox.worktree import look, settings
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _EXTRA_ROOTS = ("/nix/store", "/gnu/store", "/run/current-system")
@@ -174,26 +175,24 @@ def git_identity(home: str, config_home: str | None = None) -> Identity | None:
 
     Read by hand, includes not followed: a program named there must not run.
     """
-    found: dict[str, str] = {}
-    for path in (f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
-        section = ""
-        for line in _lines(path):
-            if line.startswith("["):
-                section = line.strip("[]").strip().lower()
-            key, equals, value = line.partition("=")
-            if equals and section == "user":
-                found[key.strip().lower()] = value.strip().strip('"')
-    name, email = found.get("name", ""), found.get("email", "")
+    found = _git_settings(home, config_home)
+    name, email = found.get(("user", "name"), ""), found.get(("user", "email"), "")
     plain = name.isprintable() and email.isprintable() and not any(mark in name + email for mark in '"\\<>')
     return Identity(name, email) if name and email and plain else None
 
 
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return [line.strip() for line in file]
-    except OSError:
-        return []
+def git_hooks(home: str, config_home: str | None = None) -> tuple[str, ...]:
+    """The folder of hooks below any work tree that the owner's own git configuration names; none for one elsewhere."""
+    path = os.path.normpath(_git_settings(home, config_home).get(("core", "hookspath"), "/"))
+    return () if path.startswith(("/", "~", "..")) or path == "." else (path,)
+
+
+def _git_settings(home: str, config_home: str | None) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for path in ("/etc/gitconfig", f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
+        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            found |= {(section, key): value for section, key, value in settings(file.read())}
+    return found
 
 
 def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:

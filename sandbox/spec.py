@@ -26,12 +26,23 @@ CONFIG_NAMES = (
     ".qwen",
     ".grok",
     ".opencode",
+    ".pi",
+    ".muse",
+    ".agents",
     "opencode.json",
     ".mcp.json",
     ".cursor",
     ".vscode",
     ".idea",
     ".zed",
+    ".windsurf",
+    ".kiro",
+    ".continue",
+    ".aider.conf.yml",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".dir-locals.el",
     ".devcontainer",
     ".envrc",
     ".husky",
@@ -39,7 +50,7 @@ CONFIG_NAMES = (
 """By what a harness, an editor or a shell on the host configures itself. `--allow-config-writes` leaves these out."""
 
 PROTECT = GIT_NAMES + CONFIG_NAMES
-"""Names below a work tree that are read-only inside when they exist. One that does not is never made; `worktree.watch` reports it."""
+"""Names below a work tree that are read-only inside when they exist. One that does not is never made; `worktree.marks` sees it."""
 
 PATH = "/opt/memory:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path inside; `memory`, the hook program, is first."""

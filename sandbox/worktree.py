@@ -2,7 +2,7 @@
 
 An agent can write `.git` files for the next launch to read, so a mount target is never taken from one unchecked, a file is read only when
 it is a small regular one, and no program is ever run in the tree. What the plan cannot protect, because it does not exist yet or a tool
-must be able to write it, is hashed before and after a session instead: `watch` and `changed`.
+must be able to write it, is looked at before and after a session instead: `marks` and `changed`.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from amem.errors import SandboxError
 from amem.sandbox.plan import Tree
 from amem.sandbox.spec import CONFIG_NAMES, is_below
 
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096
 """Folders below `.git/modules` that are looked into; a launch is refused where there are more, since what is not seen is not protected."""
 
@@ -26,9 +26,20 @@ WATCHED = (
     ".git/config.worktree",
     ".git/commondir",
     ".git/info/attributes",
+    ".git/rebase-merge",
+    ".git/rebase-apply",
+    ".git/sequencer",
     ".gitmodules",
     ".gitattributes",
     ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
+    "mise.toml",
+    ".mise.toml",
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".yarnrc",
+    ".yarnrc.yml",
     "AGENTS.md",
     "CLAUDE.md",
     "GEMINI.md",
@@ -37,7 +48,6 @@ WATCHED = (
 """Names by which something on the host may run or obey what a session left."""
 _COMMON_WATCHED = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
 _WATCH_FILES = 4096
-_WATCH_BYTES = 64 << 20
 
 
 def look(workdir: str) -> Tree:
@@ -58,7 +68,7 @@ def look(workdir: str) -> Tree:
         raise _linked(path, "make it a real folder or a .git file")
     if stat.S_ISDIR(kind):
         _check_whole(path)
-        return Tree("plain", names=(*_modules(path, ".git"), *_worktrees(path, ".git"), *_hooks_path(path)))
+        return Tree("plain", names=(*_modules(path, ".git"), *_worktrees(path, ".git"), *_obeyed(path, workdir)))
     return _from_file(workdir, path)
 
 
@@ -83,25 +93,14 @@ class Change(NamedTuple):
     """appeared, changed or gone."""
 
 
-def watch(workdir: str) -> dict[str, str]:
-    """Digests of the watched names and everything below them, by name; a link counts by where it points. Absent names are absent.
+def marks(workdir: str, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, str]:
+    """The watched names, those that are protected where they exist, and those of a git directory outside, by inode and change time.
 
-    Bounded: past 4096 files or 64 MiB the rest is known by size and time alone, and says so in its digest.
+    Nothing is read; a change time cannot be set back, so no change goes unseen. Bounded: no more than 4096 files of a name are looked at.
     """
-    digests: dict[str, str] = {}
-    budget = [_WATCH_FILES, _WATCH_BYTES]
-    for name in WATCHED:
-        for each in _below(workdir, name):
-            digests[each] = _digest(os.path.join(workdir, each), budget)
-    return digests
-
-
-def marks(workdir: str, tree: Tree) -> dict[str, str]:
-    """The watched names as `watch` has them, and those of a git directory outside, by inode and change time: nothing is read.
-
-    A change time cannot be set back, so no change goes unseen. Bounded: no more than 4096 files of a name are looked at.
-    """
-    places = [(workdir, "", WATCHED)] + ([(tree.common, tree.common + "/", _COMMON_WATCHED)] if tree.common else [])
+    places = [(workdir, "", tuple(dict.fromkeys((*WATCHED, *names, *tree.names))))]
+    if tree.common:
+        places.append((tree.common, tree.common + "/", _COMMON_WATCHED))
     found = {}
     for folder, shown, names in places:
         for name in names:
@@ -138,15 +137,16 @@ def _from_file(workdir: str, path: str) -> Tree:
     if is_below(gitdir, root):
         name = os.path.relpath(gitdir, root)
         _check_whole(gitdir)
-        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(gitdir, name)))
+        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(gitdir, name), *_obeyed(gitdir, root)))
     common = _common_of_linked(gitdir, path)
     if common is not None:
         _check_whole(common)
         extra = (*_worktrees(common, ""), *_modules(common, ""))
-        return Tree("linked", common=common, common_names=("hooks", "config", "info/attributes", *extra))
+        return Tree("linked", names=_obeyed(common, root), common=common, common_names=("hooks", "config", "info/attributes", *extra))
     if _is_submodule(gitdir, root):
         _check_whole(gitdir)
-        return Tree("submodule", common=gitdir, common_names=("hooks", "config", "info/attributes", *_modules(gitdir, "")))
+        own = ("hooks", "config", "info/attributes", *_modules(gitdir, ""))
+        return Tree("submodule", names=_obeyed(gitdir, root), common=gitdir, common_names=own)
     return Tree("file", warning=f"{path} names {gitdir}, which does not point back; it is not shown inside, so git does not work there")
 
 
@@ -236,27 +236,45 @@ def _modules(gitdir: str, name: str) -> Iterator[str]:
         folders += sorted(within, reverse=True)
 
 
-def _hooks_path(gitdir: str) -> tuple[str, ...]:
-    """A hooks folder in the tree that core.hooksPath names."""
-    value = _setting(_read(os.path.join(gitdir, "config")) or "", "hookspath")
-    if value is None:
-        return ()
-    name = os.path.normpath(value)
-    return () if name.startswith(("/", "..", "~")) or name == "." else (name,)
+def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
+    """What a configuration has git run or read within the tree: a folder of hooks, and more configuration."""
+    found = []
+    for config in ("config", "config.worktree"):
+        for section, key, value in settings(_read(os.path.join(gitdir, config)) or ""):
+            if value.startswith("~"):
+                continue
+            if (section, key) == ("core", "hookspath"):
+                found.append(os.path.join(root, value))
+            elif section in ("include", "includeif") and key == "path":
+                found.append(os.path.join(gitdir, value))
+    paths = [way for path in found for way in (os.path.normpath(path), os.path.realpath(path))]
+    return tuple(dict.fromkeys(os.path.relpath(path, root) for path in paths if is_below(path, root) and path != root))
 
 
 def _setting(config: str, name: str) -> str | None:
-    """The last value of core.<name> in a git configuration; enough of the syntax for what git itself writes."""
-    section, value = "", None
+    """The last value of core.<name> in a git configuration."""
+    values = [value for section, key, value in settings(config) if (section, key) == ("core", name)]
+    return values[-1] if values else None
+
+
+def settings(config: str) -> Iterator[tuple[str, str, str]]:
+    """Section without its subsection, key and value, in their order; enough of the syntax for what git and people write."""
+    section = ""
     for line in config.splitlines():
         line = line.strip()
         if line.startswith("["):
-            section = line.strip("[]").strip().lower()
-            continue
+            head, _, line = line[1:].partition("]")
+            section = head.partition(" ")[0].strip().lower()
         key, equals, text = line.partition("=")
-        if equals and section == "core" and key.strip().lower() == name:
-            value = text.strip().strip('"')
-    return value
+        if equals and not line.startswith(("#", ";")):
+            yield section, key.strip().lower(), _value(text.strip())
+
+
+def _value(text: str) -> str:
+    """A value without its quotes, or without the comment behind it."""
+    if text.startswith('"'):
+        return text[1:].partition('"')[0]
+    return text.partition(" #")[0].partition(" ;")[0].strip()
 
 
 def _read(path: str) -> str | None:
@@ -296,24 +314,3 @@ def _below(workdir: str, name: str) -> Iterator[str]:
         links = [each for each in folders if os.path.islink(os.path.join(above, each))]
         for each in sorted((*files, *links)):
             yield os.path.relpath(os.path.join(above, each), workdir)
-
-
-def _digest(path: str, budget: list[int]) -> str:
-    about = os.lstat(path)
-    if stat.S_ISLNK(about.st_mode):
-        return "link:" + os.readlink(path)
-    mode = stat.S_IMODE(about.st_mode)
-    if not stat.S_ISREG(about.st_mode):
-        return f"special:{stat.S_IFMT(about.st_mode):o}"
-    if budget[0] <= 0 or about.st_size > budget[1]:
-        return f"unread:{mode:o}:{about.st_size}:{about.st_mtime_ns}"
-    budget[0] -= 1
-    budget[1] -= about.st_size
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return f"unreadable:{mode:o}"
-    import hashlib  # ten milliseconds that a launch without `watch` need not pay
-
-    with os.fdopen(fd, "rb") as content:
-        return f"sha256:{mode:o}:" + hashlib.file_digest(content, "sha256").hexdigest()

@@ -68,9 +68,12 @@ def existing(place: Place, names: tuple[str, ...]) -> Iterator[str]:
                 yield path
 
 
-def marks(place: Place, tree: Tree) -> dict[str, str]:
-    """What the host's programs may run or obey, as it is now, by its name below the work tree (`worktree.marks`)."""
-    found = worktree.marks(place.workdir, tree)
+def marks(place: Place, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, str]:
+    """What the host's programs may run or obey, as it is now, by its name below the work tree (`worktree.marks`).
+
+    `names`: what is protected inside where it exists.
+    """
+    found = worktree.marks(place.workdir, tree, names)
     for folder in place.folders()[1:]:
         found |= {_join(folder, name): mark for name, mark in worktree.marks(os.path.join(place.workdir, folder), Tree()).items()}
     return found

@@ -129,6 +129,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     )
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
+    config_home = settings.environment.get("XDG_CONFIG_HOME")
     login = _login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
     gated = settings.grants.gates.instruction_files == "approved"
     obeyed = instructions.find(settings.root, found.place, whole=gated)
@@ -153,8 +154,11 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         host_ports=asked.host_ports,
         read_only=asked.only_shown,
         hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
-        protect=care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
-        git=host.git_identity(host_home, settings.environment.get("XDG_CONFIG_HOME")),
+        protect=(
+            *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
+            *host.git_hooks(host_home, config_home),
+        ),
+        git=host.git_identity(host_home, config_home),
         listens=found.backend.door == backends.INSIDE,
         image=found.image,
     )
@@ -271,7 +275,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         meter.start_session(settings.root, _row(sitting, settings))
         try:
             facts = facts or _facts(ready, sandbox)
-            before = care.marks(ready.plan.place, facts.tree)
+            before = care.marks(ready.plan.place, facts.tree, sandbox.protect)
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
@@ -298,7 +302,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             finally:
                 if store is not None:
                     store.take(ready.id, "after")
-            outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree))
+            outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree, sandbox.protect))
             outcome.notes += care.obeyed(sandbox.workdir, outcome.changed)
         except AmemError as error:
             outcome.exit, outcome.reason = error.exit_code, error.message

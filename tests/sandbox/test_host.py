@@ -65,3 +65,11 @@ def test_git_identity_of_the_newer_place_and_precedence(tmp_path: Path) -> None:
 def test_no_git_identity_rather_than_a_wrong_one(tmp_path: Path, text: str) -> None:
     (tmp_path / ".gitconfig").write_text(text)
     assert host.git_identity(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "names"), [(".githooks", (".githooks",)), ("~/hooks", ()), ("/srv/hooks", ()), ("../hooks", ()), ("a/./b", ("a/b",))]
+)
+def test_hooks_that_the_owners_configuration_names_in_any_tree(tmp_path: Path, value: str, names: tuple[str, ...]) -> None:
+    (tmp_path / ".gitconfig").write_text(f"[core]\n\thooksPath = {value}\n")
+    assert host.git_hooks(str(tmp_path)) == names

@@ -8,7 +8,7 @@ import pytest
 
 from amem.errors import SandboxError
 from amem.sandbox.plan import Tree
-from amem.sandbox.worktree import Change, changed, look, top, watch
+from amem.sandbox.worktree import Change, changed, look, marks, top
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 
@@ -43,6 +43,42 @@ def test_hooks_path_in_the_tree_is_protected_and_one_outside_is_not(repo: Path) 
     for outside in ("../elsewhere", "/etc", "~/hooks", "a/../../b"):
         git(repo, "config", "core.hooksPath", outside)
         assert look(str(repo)).names == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("[core]\n\thooksPath = {root}/deep/hooks\n", "deep/hooks"),
+        ("[core] hooksPath = .githooks # ours\n", ".githooks"),
+        ('[core]\n\thooksPath = "with space"\n', "with space"),
+        ("[include]\n\tpath = ../.gitshared\n", ".gitshared"),
+        ('[includeIf "onbranch:main"]\n\tpath = {root}/on-main\n', "on-main"),
+        ("[include]\n\tpath = /etc/elsewhere\n\tpath = ../../above\n\tpath = ~/mine\n", None),
+    ],
+)
+def test_what_the_configuration_has_git_obey_in_the_tree_is_protected(repo: Path, line: str, name: str | None) -> None:
+    with (repo / ".git" / "config").open("a") as config:
+        config.write(line.format(root=repo))
+    assert look(str(repo)).names == ((name,) if name else ())
+
+
+def test_hooks_in_a_linked_tree_are_protected_there(repo: Path, tmp_path: Path) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    assert look(str(tmp_path / "linked")).names == (".githooks",)
+
+
+def test_marks_of_a_hooks_folder_that_was_not_there(repo: Path) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    before = marks(str(repo), look(str(repo)))
+    (repo / ".githooks").mkdir()
+    (repo / ".githooks" / "pre-commit").write_text("#!/bin/sh\n")
+    (repo / ".git" / "rebase-merge").mkdir()
+    (repo / ".git" / "rebase-merge" / "git-rebase-todo").write_text("exec evil\n")
+    assert changed(before, marks(str(repo), look(str(repo)))) == (
+        Change(".git/rebase-merge/git-rebase-todo", "appeared"),
+        Change(".githooks/pre-commit", "appeared"),
+    )
 
 
 def test_bare_repository(tmp_path: Path) -> None:
@@ -130,11 +166,11 @@ def test_top_is_the_nearest_repository(repo: Path) -> None:
     assert top("/proc") is None
 
 
-def test_watch_names_what_a_session_left(repo: Path) -> None:
+def test_marks_names_what_a_session_left(repo: Path) -> None:
     (repo / ".claude").mkdir()
     (repo / ".claude/settings.json").write_text("{}")
     (repo / ".envrc").write_text("export A=1")
-    before = watch(str(repo))
+    before = marks(str(repo), Tree())
     (repo / ".claude/settings.json").write_text('{"hooks": 1}')
     (repo / ".claude/hooks").mkdir()
     (repo / ".claude/hooks/x").write_text("#!/bin/sh")
@@ -142,7 +178,7 @@ def test_watch_names_what_a_session_left(repo: Path) -> None:
     (repo / ".mcp.json").symlink_to("/etc/passwd")
     (repo / ".git/hooks/pre-commit").write_text("#!/bin/sh")
     (repo / "file").write_text("work is not reported")
-    assert changed(before, watch(str(repo))) == (
+    assert changed(before, marks(str(repo), Tree())) == (
         Change(".claude/hooks/x", "appeared"),
         Change(".claude/settings.json", "changed"),
         Change(".envrc", "gone"),
@@ -151,16 +187,17 @@ def test_watch_names_what_a_session_left(repo: Path) -> None:
     )
 
 
-def test_watch_sees_a_mode_and_follows_no_link(repo: Path, tmp_path: Path) -> None:
+def test_marks_sees_a_mode_and_follows_no_link(repo: Path, tmp_path: Path) -> None:
     (repo / ".envrc").write_text("x")
     (repo / ".vscode").symlink_to(tmp_path)
     os.mkfifo(repo / ".mcp.json")
-    before = watch(str(repo))
-    assert before[".vscode"] == f"link:{tmp_path}"
-    assert before[".mcp.json"].startswith("special:")
+    before = marks(str(repo), Tree())
+    assert set(before) >= {".vscode", ".mcp.json", ".envrc"} and not any(name.startswith(".vscode/") for name in before)
     (repo / ".envrc").chmod(0o755)
-    assert changed(before, watch(str(repo))) == (Change(".envrc", "changed"),)
+    (repo / ".vscode").unlink()
+    (repo / ".vscode").symlink_to("/elsewhere")
+    assert changed(before, marks(str(repo), Tree())) == (Change(".envrc", "changed"), Change(".vscode", "changed"))
 
 
-def test_watch_of_nothing_changed_is_empty(repo: Path) -> None:
-    assert changed(watch(str(repo)), watch(str(repo))) == ()
+def test_marks_of_nothing_changed_is_empty(repo: Path) -> None:
+    assert changed(marks(str(repo), Tree()), marks(str(repo), Tree())) == ()
