@@ -51,6 +51,8 @@ class Access:
     """The session's label at this moment."""
     decide: Callable[[Request], Decision]
     """The policy's door: it logs the decision before it returns it."""
+    asks: Callable[[str], bool] = lambda action: False
+    """Whether anything but the built-in policy has a word in an action; where not, a call that no limit binds is not counted first."""
     token: Secret | None = None
     """What a caller must present where the port is on the host; None where the listener itself names the session."""
     pinned: tuple[Secret, ...] = ()
@@ -65,7 +67,7 @@ class Access:
     """Token limits by destination; `reservations` holds them."""
     reservations: Reservations | None = None
     note: Callable[[PolicyDecision], None] | None = None
-    """Logs a refusal that is the egress's own (a spend limit, a tunnel); raises when it cannot."""
+    """Logs a refusal that is the egress's own (a tunnel), and alarms; raises when it cannot."""
     contexts: Contexts | None = None
     """Keeps each call's request and answer; None where the domain's grant says not to."""
     clock: Clock = field(default=now, repr=False)
@@ -85,7 +87,7 @@ def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: 
     kept = grants.domains[domain].contexts
     return {
         "spend": limits,
-        "reservations": Reservations(root, ZoneInfo(grants.spend_zone)) if limits else None,
+        "reservations": Reservations(root, ZoneInfo(grants.spend_zone)),
         "contexts": Contexts(root.record / domain / ".contexts" / session) if kept else None,
         "tunnels": routes.tunnels(destination, Auth(auth), grants),
     }

@@ -17,6 +17,7 @@ from amem.egress.flow import Call, Kind
 from amem.egress.identity import REQUIRE_BROKEN
 from amem.egress.meter import Meter
 from amem.egress.routes import Route, Way
+from amem.egress.spend import Spent
 from amem.logs.schema import PolicyDecision
 from amem.model import ids
 from amem.model.call import Billing, Dialect
@@ -25,6 +26,7 @@ from amem.model.label import Label
 from amem.policy import request as requests
 from amem.policy.request import Request
 from amem.settings.credentials import Secret
+from amem.settings.grants import Spend
 
 _log = logging.getLogger(__name__)
 
@@ -132,29 +134,28 @@ class Gate:
         return Refusal(decision.code or "denied", decision.sentence() + hint)
 
     async def room(self, call_id: str, call: Call, route: Route) -> Room | Refusal:
-        """Reserve what a call may use, where its destination has a limit."""
+        """Reserve what a call may use, where its destination has a limit or a rule of somebody's has a word in it."""
         access = self._access
         limits = access.spend.get(route.destination)
-        if call.kind is not Kind.CALL or limits is None or access.reservations is None:
+        if call.kind is not Kind.CALL or access.reservations is None or (limits is None and not access.asks(requests.SPEND)):
             return Room(0)
-        wanted = spend.estimate(call)
+        wanted, most = spend.estimate(call), limits or Spend()
+
+        def refused_at(spent: Spent) -> Refusal | None:
+            return self._asked(
+                lambda: requests.spend(
+                    principal=access.principal, domain=access.domain, session=access.session, task=access.task(),
+                    destination=route.destination, wanted=wanted, spent={"session": spent.session, "day": spent.day},
+                    limits={"session": most.session_tokens, "day": most.day_tokens}, zone=spent.zone,
+                )
+            )  # fmt: skip
+
         try:
-            refused = await access.reservations.take(call_id, route.destination, access.session, wanted, limits)
-            if refused is None:
-                return Room(wanted)
-            if access.note is not None:
-                access.note(self._spend_refused(refused))
+            refused = await access.reservations.take(call_id, route.destination, access.session, wanted, refused_at)
         except Exception:  # an outer edge: what cannot be counted is not spent
             _log.exception("session %s: a spend limit could not be held", access.session)
             return Refusal("usage_unwritable", "the spend limit cannot be held, so the answer is no")
-        return Refusal(refused.code, refused.sentence())
-
-    def _spend_refused(self, refused: spend.Over) -> PolicyDecision:
-        facts = {
-            "code": refused.code, "destination": refused.destination, "limit": refused.limit, "spent": refused.spent,
-            "wanted": refused.wanted,
-        }  # fmt: skip
-        return denied(self._access, "spend", facts)
+        return Room(wanted) if refused is None else refused
 
 
 def denied(access: Access, action: str, facts: dict[str, object]) -> PolicyDecision:

@@ -199,7 +199,8 @@ async def opened(
         stack.callback(meter.close)
         access = Access(
             session=session, principal=SYSTEM, domain=domain, auth=way.auth, routes=table, credential=key, label=lambda: label,
-            decide=door.decide, note=logs.append, token=Secret(secrets.token_urlsafe(32)), role=role, lane=lane,
+            decide=door.decide, asks=lambda action: door.concerns(action, domain),
+            note=logs.append, token=Secret(secrets.token_urlsafe(32)), role=role, lane=lane,
             **granted(root, grants, destination=way.destination, auth=way.auth, domain=domain, session=session),
         )  # fmt: skip
         yield await stack.enter_async_context(client(access, meter))

@@ -8,16 +8,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta, tzinfo
 from typing import TypeVar
 
 from amem.egress import spend
 from amem.egress.meter import connect
-from amem.egress.spend import Over, Spent
+from amem.egress.spend import Spent
 from amem.model.clock import Clock, now, stamp
 from amem.settings import database
-from amem.settings.grants import Spend
 from amem.settings.root import Root
 
 T = TypeVar("T")
@@ -45,9 +43,12 @@ class Reservations:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reserve")
         self._connection: database.Connection | None = None
 
-    async def take(self, call: str, destination: str, session: str, wanted: int, limits: Spend) -> Over | None:
-        """Reserve, or say which limit has no room. Raises database.Error: the call then does not leave."""
-        refused = await self._in_thread(lambda connection: self._take(connection, call, destination, session, wanted, limits))
+    async def take(self, call: str, destination: str, session: str, wanted: int, refused_at: Callable[[Spent], T | None]) -> T | None:
+        """Reserve, or say why not: `refused_at` is asked with what was spent, while nobody else can take room.
+
+        Raises database.Error, and what `refused_at` raises: the call then does not leave.
+        """
+        refused = await self._in_thread(lambda connection: self._take(connection, call, destination, session, wanted, refused_at))
         if refused is None:
             self._open.add(call)
         return refused
@@ -90,7 +91,15 @@ class Reservations:
     def _until(self) -> str:
         return stamp(self._clock() + LEASE)
 
-    def _take(self, connection: database.Connection, call: str, destination: str, session: str, wanted: int, limits: Spend) -> Over | None:
+    def _take(
+        self,
+        connection: database.Connection,
+        call: str,
+        destination: str,
+        session: str,
+        wanted: int,
+        refused_at: Callable[[Spent], T | None],
+    ) -> T | None:
         at = self._clock()
         start, end = spend.day_bounds(at, self._zone)
         connection.execute("begin immediate")
@@ -99,9 +108,7 @@ class Reservations:
             day = {"start": stamp(start)[:_QUARTER_CHARS], "end": stamp(end)[:_QUARTER_CHARS]}
             asked = {"destination": destination, "session": session, **day}
             in_session, in_day = connection.execute(_SPENT, asked).fetchone()
-            refused = spend.over(limits, destination, Spent(session=in_session, day=in_day), wanted)
-            if refused is not None:
-                refused = replace(refused, zone=str(self._zone))
+            refused = refused_at(Spent(session=in_session, day=in_day, zone=str(self._zone)))
             if refused is None:
                 connection.execute(
                     "insert into reservations(call, destination, session, tokens, until) values (?, ?, ?, ?, ?)",

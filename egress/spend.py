@@ -1,4 +1,4 @@
-"""Spend limits: what a call is reserved at, and whether there is room for it.
+"""Spend limits: what a call is reserved at. Whether there is room for it is the policy's to say (`spend`).
 
 Pure. A limit is in tokens, in and out, cache included. A call is reserved before it leaves at what its prompt is estimated at
 and the output it may ask for, and settled at what it used; so calls under way can never together go beyond a limit.
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from amem.egress.flow import Call
-from amem.settings.grants import Spend
 
 USUAL_OUTPUT_TOKENS = 8192
 """Reserved for a call that names no most."""
@@ -26,36 +25,8 @@ class Spent:
 
     session: int
     day: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
-    """A limit that a call would go beyond."""
-
-    code: str
-    """`spend_session` or `spend_day`."""
-    destination: str
-    limit: int
-    spent: int
-    wanted: int
     zone: str = "UTC"
     """Whose day it is."""
-
-    def sentence(self) -> str:
-        """What the harness is told."""
-        whose = "this session" if self.code == "spend_session" else f"today ({self.zone})"
-        return (
-            f"{whose} has {max(0, self.limit - self.spent)} of {self.limit} tokens left at {self.destination}, "
-            f"and this call may use {self.wanted} (prompt and the most output it asks for)"
-        )
-
-
-def over(limits: Spend, destination: str, spent: Spent, wanted: int) -> Over | None:
-    """The limit that reserving `wanted` would break, the session's before the day's; None when there is room."""
-    for code, limit, used in (("spend_session", limits.session_tokens, spent.session), ("spend_day", limits.day_tokens, spent.day)):
-        if limit is not None and used + wanted > limit:
-            return Over(code=code, destination=destination, limit=limit, spent=used, wanted=wanted)
-    return None
 
 
 def day_bounds(at: datetime, zone: tzinfo) -> tuple[datetime, datetime]:

@@ -67,7 +67,7 @@ def spawn(
     label: Label | None,
 ) -> Filed:  # fmt: skip
     """File one part, or find the one with the same body in the chain."""
-    requires = part.requires if part.requires is not None else held.requires if held else ()
+    requires = part.needs(held.requires if held else ())
     draft = Draft(
         domain=work.tx.domain, title=part.title, body=part.body, requires=requires, priority=held.priority if held else DEFAULT_PRIORITY,
         label=label,
@@ -83,7 +83,7 @@ def spawn(
     if same:
         return Filed(work.get(same[-1]), existed=True)
     task = file(work, draft, by=by, under=held, session=session, origin=f"task:{held.id}", twin=twin, review=review)
-    if admit_own and review is None and IRREVERSIBLE not in task.requires:
+    if admit_own and part.admit and review is None and IRREVERSIBLE not in task.requires:
         admit_task(work, task, by)
     return Filed(work.tasks[task.id])
 

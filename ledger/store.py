@@ -70,6 +70,12 @@ class Spawn(NamedTuple):
     title: str
     body: str
     requires: tuple[str, ...] | None = None
+    admit: bool = True
+    """False where the policy does not let it start admitted, whatever the others do."""
+
+    def needs(self, held: tuple[str, ...]) -> tuple[str, ...]:
+        """What it requires under a task that requires `held`."""
+        return held if self.requires is None else self.requires
 
 
 class FannedOut(NamedTuple):

@@ -46,6 +46,10 @@ class Door:
             self.swap(engine)
         return self._generation
 
+    def concerns(self, action: str, domain: str) -> bool:
+        """Whether anything but the built-in policy has a word in an action (`PolicyEngine.concerns`)."""
+        return self._engine.concerns(action, domain)
+
     def decide(self, request: Request) -> Decision:
         """The decision, already in the log. Raises what `append`, or the look at what is in force, raises."""
         self.generation()

@@ -77,7 +77,7 @@ REASONS: Mapping[str, Row] = {
         "(prompt and the most output it asks for)"
     ),
     "spend_day": Row(
-        "today has {left} of {limit} tokens left at {destination}, and this call may use {wanted} "
+        "today ({zone}) has {left} of {limit} tokens left at {destination}, and this call may use {wanted} "
         "(prompt and the most output it asks for)"
     ),
     # Rules that live in the record.

@@ -50,6 +50,7 @@ _TOOLS_LIMIT = 64
 _CAPABILITY = re.compile(r"[a-z0-9][a-z0-9_.:+-]{0,63}")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|[0-9a-f:.]{2,45}")
 _METHOD = re.compile(r"[A-Z]{1,16}")
+_ZONE = re.compile(r"[A-Za-z0-9+_/-]{1,64}")
 _MANY = 256
 _COUNT_LIMIT = 1 << 31
 _TOKENS_LIMIT = 1 << 53
@@ -285,9 +286,12 @@ def fetch(
 
 def spend(
     *, principal: str, domain: str, session: str, task: str | None, destination: str, wanted: int, spent: Mapping[str, int],
-    limits: Mapping[str, int | None],
+    limits: Mapping[str, int | None], zone: str = "UTC",
 ) -> Request:  # fmt: skip
-    """Ask whether there is room for a call of `wanted` tokens; `spent` and `limits` are `{session, day}`. Raises ValueError."""
+    """Ask whether there is room for a call of `wanted` tokens. Raises ValueError.
+
+    `spent` and `limits` are `{session, day}`; the day is the zone's.
+    """
     return _request(
         SPEND,
         principal=_principal(principal),
@@ -295,6 +299,7 @@ def spend(
         session=_id("session", session),
         task=_task(task),
         destination=_form("destination", destination, _NAME),
+        zone=_form("zone", zone, _ZONE),
         wanted=_count("wanted", wanted, _TOKENS_LIMIT),
         spent={scope: _count(f"spent.{scope}", spent[scope], _TOKENS_LIMIT) for scope in _SCOPES},
         limits={scope: None if limits[scope] is None else _count(f"limits.{scope}", limits[scope], _TOKENS_LIMIT) for scope in _SCOPES},

@@ -14,6 +14,7 @@ from amem.cli.output import inert, note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
+from amem.model.ids import is_id
 from amem.model.label import Label
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def create(
         domain=context.domain(domain), title=title, body=_text(body), priority=priority, requires=requires, depends_on=depends,
         check=check, budget_tokens=budget_tokens, label=Label(label) if label else None,
     )  # fmt: skip
+    if admit:
+        _may_admit(context, draft.domain, draft.requires)
     with _opened(context) as ledger:
         filed = _done(ledger.create(draft, by=context.principal, admit=admit))
         if admit and filed.task.status == "proposed":
@@ -90,6 +93,8 @@ def admit(context: Context, ids: tuple[str, ...]) -> int:
     from amem.ledger import views
 
     with _opened(context) as ledger:
+        for found in ledger.tasks([id for id in ids if is_id("task", id)]).values():
+            _may_admit(context, found.domain, found.requires, found.id)
         done = _done(ledger.admit(ids, by=context.principal))
     if context.flags.json:
         raised = [{"id": move.id, "from": move.was, "to": move.rank, "serves": move.serves} for move in done.raised]
@@ -309,7 +314,10 @@ def retry(context: Context, id: str, why: str | None) -> int:
     from amem.ledger import views
 
     with _opened(context) as ledger:
-        task = _done(ledger.retry(_readable(context, id), by=context.principal, why=why))
+        known = _readable(context, id)
+        for found in ledger.tasks([known]).values():
+            _may_admit(context, found.domain, found.requires, found.id)
+        task = _done(ledger.retry(known, by=context.principal, why=why))
     if context.flags.json:
         print_json({**views.shown(task), "lessons": list(task.lessons)})
         return exits.DONE
@@ -449,6 +457,21 @@ def _reading(context: Context) -> "Iterator[Reading]":
 
     with open_reading(context.root, context.grants) as ledger:
         yield ledger
+
+
+def _may_admit(context: Context, domain: str, requires: Sequence[str], task: str | None = None) -> None:
+    """Ask the policy whether the acting person admits a task. Raises RefusedError."""
+    from amem.model import ids
+    from amem.policy import request
+    from amem.record import policies
+
+    asked = request.admit(
+        principal=context.principal, domain=domain, session=ids.draw("session"), requires=requires, held=None, subject=task
+    )  # fmt: skip
+    with policies.door(context.root, context.grants) as door:
+        decision = door.decide(asked)
+    if not decision.allow:
+        raise RefusedError(decision.sentence(), hint=decision.hint, decision=decision.id)
 
 
 @contextmanager

@@ -86,6 +86,7 @@ class Composition:
             credential=found.credential,
             label=lambda: session.label,
             decide=memory.door.decide,
+            asks=lambda action: memory.door.concerns(action, session.domain),
             stopped=lambda: self.stopped or force.revoked(),
             generation=force.generation,
             note=memory.append,

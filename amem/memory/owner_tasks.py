@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from amem.errors import AmemError
+from amem.memory.admission import admitted
 from amem.memory.session import Memory, Session
 from amem.model.principal import SYSTEM
 from amem.policy.reasons import visible
@@ -44,7 +45,8 @@ def file_task(memory: Memory, session: Session, held: HeldWrite, why: str) -> st
         subject=held.id,
     )
     try:
-        filed = memory.ledger.create(draft, by=SYSTEM, session=session.id, admit=True)
+        admit = admitted(memory, session, draft.requires, by_amem=True)
+        filed = memory.ledger.create(draft, by=SYSTEM, session=session.id, admit=admit)
     except (AmemError, database.Error, OSError) as error:
         _log.warning("%s: no task filed for the owner: %s", held.id, error)
         return None

@@ -9,15 +9,17 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from amem.errors import AmemError, UnavailableError
 from amem.logs.schema import MemoryWrite
+from amem.logs.writer import Writer
 from amem.model.clock import Clock, now
 from amem.model.entry import Entry, EntryType, Status, Tier
 from amem.policy import entries
+from amem.policy.door import Door
 from amem.policy.engine import PolicyEngine, Rule, grants_data, load
 from amem.policy.entries import InForce, Standing
 from amem.record.index import Index
@@ -153,15 +155,20 @@ class Policies:
         return known
 
 
-def engine(root: Root, grants: Grants) -> PolicyEngine:
-    """The policy in force, with the record's rules and exceptions, for one who decides a while. Raises AmemError."""
+def in_force(root: Root, grants: Grants) -> InForce:
+    """The record's policies at this moment. Raises AmemError."""
     policies = Policies(root)
     try:
         _indexed(root)
         policies.changed()
-        found = policies.load(grants)
+        return policies.load(grants)
     finally:
         policies.close()
+
+
+def engine(root: Root, grants: Grants) -> PolicyEngine:
+    """The policy in force, with the record's rules and exceptions, for one who decides a while. Raises AmemError."""
+    found = in_force(root, grants)
     return load(root.policy, grants_data(grants), found.rules, found.exemptions)
 
 
@@ -173,6 +180,17 @@ def rubric(root: Root, grants: Grants, domain: str) -> Mapping[str, Any] | None:
         return policies.load(grants).rubrics.get(domain)
     finally:
         policies.close()
+
+
+@contextmanager
+def door(root: Root, grants: Grants) -> Iterator[Door]:
+    """A door for a command that opens no memory. Raises AmemError."""
+    root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    logs = Writer(root.state)
+    try:
+        yield Door(engine(root, grants), logs.append, now)
+    finally:
+        logs.close()
 
 
 def standing(root: Root, grants: Grants) -> InForce:

@@ -2,7 +2,7 @@
 
 A session names no other session's claim: `id` left out is the task it holds, and the number of the claim is the server's to know.
 A task's words are content: reading them raises the session's label, and what a session files carries that label on. Nothing
-here rescores, admits or invalidates; whether what a session files starts admitted is the grant's word (`admit_own`).
+here rescores, admits or invalidates; whether what a session files starts admitted is the policy's word.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +16,7 @@ from amem.ledger.store import FannedOut, Filter, Holding, Spawn
 from amem.ledger.task import OPEN, Status, Task, known, not_found
 from amem.logs.schema import MemoryRead
 from amem.memory import fence, handoff, outcomes, prefetch, read
+from amem.memory.admission import admitted
 from amem.memory.owner_tasks import QUARANTINE
 from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
@@ -67,8 +68,8 @@ def _create(memory: Memory, session: Session, given: Arguments) -> Reply:
     plain = _examined(memory, session, (draft.title, body, *draft.check))
     filed = _done(
         memory.ledger.create(
-            draft, by=session.principal, under=session.holding, session=session.id, admit_own=plain and _admits_own(memory, session),
-            capabilities=_capabilities(memory, session),
+            draft, by=session.principal, under=session.holding, session=session.id,
+            admit_own=plain and admitted(memory, session, draft.requires), capabilities=_capabilities(memory, session),
         )
     )  # fmt: skip
     return Reply(data=views.shown(filed.task))
@@ -242,10 +243,13 @@ def fan_out(memory: Memory, session: Session, spawns: Sequence[Spawn], continuat
     words = [word for one in spawns for word in (one.title, one.body)]
     try:
         plain = _examined(memory, session, [*words, *([continuation] if continuation else [])])
+        held = memory.ledger.show(session.holding.task).requires if session.holding else ()
+        asked = {requires: plain and admitted(memory, session, requires) for requires in {held, *(one.needs(held) for one in spawns)}}
         return _fanned_out(
             memory.ledger.fan_out(
-                spawns, domain=session.domain, by=session.principal, under=session.holding, session=session.id,
-                continuation=continuation, admit_own=plain and _admits_own(memory, session),
+                [one._replace(admit=asked[one.needs(held)]) for one in spawns], domain=session.domain, by=session.principal,
+                under=session.holding, session=session.id,
+                continuation=continuation, admit_own=asked[held],
                 capabilities=_capabilities(memory, session), label=_carried(memory, session),
             )
         )  # fmt: skip
@@ -398,11 +402,6 @@ def _label(memory: Memory, task: Task) -> Label:
 def _carried(memory: Memory, session: Session) -> Label:
     """The label of what a session files: what it has read may be in it."""
     return highest((session.label,), floor=_usual(memory, session))
-
-
-def _admits_own(memory: Memory, session: Session) -> bool:
-    domain = memory.grants.domains.get(session.domain)
-    return domain is not None and domain.admit_own
 
 
 def _capabilities(memory: Memory, session: Session) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ _spend_refused contains {
 
 _spend_refused contains {
 	"code": "spend_day",
+	"zone": input.zone,
 	"destination": input.destination,
 	"limit": input.limits.day,
 	"left": max([0, input.limits.day - input.spent.day]),

@@ -20,6 +20,7 @@ from amem.egress.server import Access
 from amem.model.call import Dialect
 from amem.model.label import Label
 from amem.policy.decision import Decision, Reason
+from amem.policy.engine import PolicyEngine, builtin
 from amem.policy.request import Request
 from amem.settings import database
 from amem.settings.credentials import Credentials, Secret
@@ -51,6 +52,9 @@ def call(dialect: Dialect, *, stream: bool = False, **more: Any) -> tuple[str, b
     return path, json.dumps(body).encode()
 
 
+_SPEND = PolicyEngine(builtin(), {"grants": {}})
+
+
 @dataclass
 class Door:
     """Decides as the built-in policy does for a label and a ceiling, and keeps what it decided."""
@@ -62,6 +66,11 @@ class Door:
     def decide(self, request: Request) -> Decision:
         if self.fault is not None:
             raise self.fault
+        if request.action == "spend":
+            found = _SPEND.decide(request)
+            self.log.append((request, found.allow))
+            self.on_decide()
+            return found
         asked = request.input
         over = asked["ceiling"] is None or Label(asked["label"]).exceeds(Label(asked["ceiling"]))
         reasons = (Reason("label_over_ceiling", {key: asked[key] for key in ("label", "ceiling", "destination")}),) if over else ()

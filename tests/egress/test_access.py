@@ -5,6 +5,7 @@ import pytest
 
 from amem.egress import contexts
 from amem.egress.access import granted
+from amem.egress.reserve import Reservations
 from amem.egress.routes import Way
 from amem.errors import UnavailableError
 from amem.model.call import Dialect
@@ -45,7 +46,8 @@ def test_the_grants_limits_hold_and_contexts_are_kept_in_the_domains_place(tmp_p
 
 def test_nothing_is_kept_limited_or_tunnelled_that_the_grants_do_not_name(tmp_path: Path) -> None:
     more = granted(Root(tmp_path), grants(keep=False, limit=None), destination="demo", auth="key", domain="dom-me", session=SESSION)
-    assert more == {"spend": {}, "reservations": None, "contexts": None, "tunnels": {}}
+    assert isinstance(more.pop("reservations"), Reservations)
+    assert more == {"spend": {}, "contexts": None, "tunnels": {}}
 
 
 def test_a_login_may_tunnel_to_its_providers_hosts_under_its_ceiling(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ import pytest
 from amem.egress import meter, reserve
 from amem.egress.meter import Meter, connect
 from amem.egress.reserve import Reservations
-from amem.egress.spend import Over
+from amem.egress.spend import Spent
 from amem.errors import UnavailableError
-from amem.settings.grants import Spend
 from amem.settings.root import Root
 from tests.egress.test_meter import UNKNOWN, row
 
-LIMIT = Spend(session_tokens=1000, day_tokens=1500)
+SESSION, DAY = 1000, 1500
 S1, S2 = "ses-00000001", "ses-00000002"
 
 
@@ -33,15 +32,18 @@ class Clock:
         return self.at
 
 
-def code(refused: Over | None) -> str | None:
-    return refused.code if refused else None
+async def take(egress: Reservations, call: str, destination: str, session: str, wanted: int) -> str | None:
+    def refused_at(spent: Spent) -> str | None:
+        return "spend_session" if spent.session + wanted > SESSION else "spend_day" if spent.day + wanted > DAY else None
+
+    return await egress.take(call, destination, session, wanted, refused_at)
 
 
 def test_of_twenty_calls_at_once_on_four_egresses_with_room_for_one_exactly_one_is_taken(root: Root) -> None:
     async def run() -> None:
         egresses = [Reservations(root, UTC) for _ in range(4)]
-        taken = await asyncio.gather(*(egresses[n % 4].take(f"call-{n}", "demo", S1, 600, LIMIT) for n in range(20)))
-        assert sorted(code(refused) or "taken" for refused in taken) == ["spend_session"] * 19 + ["taken"]
+        taken = await asyncio.gather(*(take(egresses[n % 4], f"call-{n}", "demo", S1, 600) for n in range(20)))
+        assert sorted(refused or "taken" for refused in taken) == ["spend_session"] * 19 + ["taken"]
         for egress in egresses:
             await egress.close()
 
@@ -51,11 +53,11 @@ def test_of_twenty_calls_at_once_on_four_egresses_with_room_for_one_exactly_one_
 def test_a_day_is_shared_by_all_sessions_and_a_session_is_its_own(root: Root) -> None:
     async def run() -> None:
         egress = Reservations(root, UTC)
-        assert await egress.take("a", "demo", S1, 1000, LIMIT) is None
-        assert code(await egress.take("b", "demo", S1, 1, LIMIT)) == "spend_session"
-        assert code(await egress.take("c", "demo", S2, 501, LIMIT)) == "spend_day"
-        assert await egress.take("d", "demo", S2, 500, LIMIT) is None
-        assert await egress.take("e", "other", S1, 1000, LIMIT) is None
+        assert await take(egress, "a", "demo", S1, 1000) is None
+        assert await take(egress, "b", "demo", S1, 1) == "spend_session"
+        assert await take(egress, "c", "demo", S2, 501) == "spend_day"
+        assert await take(egress, "d", "demo", S2, 500) is None
+        assert await take(egress, "e", "other", S1, 1000) is None
         await egress.close()
 
     asyncio.run(run())
@@ -66,11 +68,11 @@ def test_a_row_takes_the_place_of_its_reservation(root: Root) -> None:
         clock = Clock()
         egress, meter = Reservations(root, UTC, clock), Meter(root)
         settled = row(1, at="2026-11-30T11:00:00.000Z", charged=18)
-        assert await egress.take(settled.id, "demo", S1, 1000, LIMIT) is None
+        assert await take(egress, settled.id, "demo", S1, 1000) is None
         meter.record(settled)
         await asyncio.to_thread(meter.flush)
-        assert await egress.take("b", "demo", S1, 982, LIMIT) is None
-        assert code(await egress.take("c", "demo", S1, 1, LIMIT)) == "spend_session"
+        assert await take(egress, "b", "demo", S1, 982) is None
+        assert await take(egress, "c", "demo", S1, 1) == "spend_session"
         await asyncio.to_thread(meter.close)
         await egress.close()
 
@@ -85,9 +87,9 @@ def test_yesterday_is_another_day_and_the_same_session(root: Root) -> None:
 
     async def run() -> None:
         egress = Reservations(root, UTC, Clock())
-        assert code(await egress.take("a", "demo", S1, 101, LIMIT)) == "spend_session"
-        assert await egress.take("b", "demo", S1, 100, LIMIT) is None
-        assert code(await egress.take("c", "demo", "ses-00000003", 501, LIMIT)) == "spend_day"
+        assert await take(egress, "a", "demo", S1, 101) == "spend_session"
+        assert await take(egress, "b", "demo", S1, 100) is None
+        assert await take(egress, "c", "demo", "ses-00000003", 501) == "spend_day"
         await egress.close()
 
     asyncio.run(run())
@@ -97,12 +99,12 @@ def test_what_a_killed_egress_had_reserved_lapses(root: Root) -> None:
     async def run() -> None:
         clock = Clock()
         killed, other = Reservations(root, UTC, clock), Reservations(root, UTC, clock)
-        assert await killed.take("a", "demo", S1, 1000, LIMIT) is None
+        assert await take(killed, "a", "demo", S1, 1000) is None
         await killed.close()  # with its reservation open
         clock.at += reserve.LEASE - timedelta(seconds=1)
-        assert code(await other.take("b", "demo", S1, 1000, LIMIT)) == "spend_session"
+        assert await take(other, "b", "demo", S1, 1000) == "spend_session"
         clock.at += timedelta(seconds=2)
-        assert await other.take("b", "demo", S1, 1000, LIMIT) is None
+        assert await take(other, "b", "demo", S1, 1000) is None
         await other.close()
 
     asyncio.run(run())
@@ -112,7 +114,7 @@ def test_a_call_that_goes_on_keeps_its_room(root: Root, monkeypatch: pytest.Monk
     async def run() -> None:
         clock = Clock()
         egress = Reservations(root, UTC, clock)
-        assert await egress.take("a", "demo", S1, 1000, LIMIT) is None
+        assert await take(egress, "a", "demo", S1, 1000) is None
         monkeypatch.setattr(reserve, "LEASE", timedelta(milliseconds=30))
         renewing = asyncio.create_task(egress.renew())
         connection = connect(root.usage)
@@ -162,15 +164,14 @@ def test_the_running_sums_are_the_sums_of_the_rows_whoever_writes_them_and_in_an
         connection.close()
 
 
-def test_a_refusal_says_whose_day_it_is(root: Root) -> None:
-    async def run() -> str:
+def test_what_was_spent_comes_with_whose_day_it_was_in(root: Root) -> None:
+    async def run() -> Spent | None:
         egress = Reservations(root, ZoneInfo("Asia/Kathmandu"))
-        refused = await egress.take("a", "demo", S1, 99, Spend(day_tokens=10))
+        told = await egress.take("a", "demo", S1, 99, lambda spent: spent)
         await egress.close()
-        assert refused is not None
-        return refused.sentence()
+        return told
 
-    assert asyncio.run(run()).startswith("today (Asia/Kathmandu) has 10 of 10 tokens left at demo")
+    assert asyncio.run(run()) == Spent(session=0, day=0, zone="Asia/Kathmandu")
 
 
 def test_a_store_of_a_newer_amem_is_left_alone(root: Root) -> None:

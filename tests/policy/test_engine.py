@@ -17,11 +17,12 @@ from amem.errors import ConfigError, IntegrityError
 from amem.model.label import Label
 from amem.policy import engine as engine_module
 from amem.policy import golden
+from amem.policy import request as ask
 from amem.policy.decision import Decision
 from amem.policy.engine import Exemption, PolicyEngine, Rule, builtin, load, sources
 from amem.policy.request import Request
 
-from .asks import DATA, OWNER, call, entry, read, write
+from .asks import DATA, OWNER, call, entry, read, who, write
 
 
 @pytest.fixture
@@ -489,3 +490,12 @@ def test_importing_the_policy_loads_no_engine() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(engine_module.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_refused_call_is_told_what_is_left_and_whose_day_it_is(engine: PolicyEngine) -> None:
+    limits = {"session": None, "day": 100}
+    asked = ask.spend(**who(), destination="anthropic", wanted=41, spent={"session": 60, "day": 60}, limits=limits, zone="Asia/Kathmandu")
+    assert engine.decide(asked).sentence() == (
+        "refused: today (Asia/Kathmandu) has 40 of 100 tokens left at anthropic, and this call may use 41 "
+        "(prompt and the most output it asks for)"
+    )

@@ -82,6 +82,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "held": lambda r: r.choice([None, [], ["code"], ["code", "deploy"], ["irreversible"]]),
     "limits": lambda r: {"session": r.choice([None, 0, 100]), "day": r.choice([None, 500])},
     "spent": lambda r: {"session": r.choice([0, 60, 100, 120]), "day": r.choice([0, 400, 500])},
+    "zone": lambda r: "UTC",
     "wanted": lambda r: r.choice([0, 1, 40, 101]),
     "tap": lambda r: r.choice(["web", "search"]),
     "tool": lambda r: r.random() < 0.9,

@@ -14,6 +14,7 @@ from amem.model import ids
 from amem.model.call import Billing
 from amem.model.clock import stamp
 from amem.model.label import Label
+from amem.policy import engine as policy
 from amem.server import replies, tools
 from amem.server.replies import Reply
 from tests.memory.seed import AGENT, GRANTS, OWNER, agent, lines, seeded
@@ -164,6 +165,53 @@ def test_what_a_session_files_on_its_own_account_waits_for_the_owner(memory: Mem
     found = done(memory, session, "fan_out", tasks=[{"title": "t", "body": "b"}])
     assert "continuation" not in found
     assert done(memory, session, "task_show", id=found["children"][0]["id"])["status"] == "proposed"
+
+
+def admissions(memory: Memory) -> list[tuple[bool, list[str]]]:
+    asked = [line for line in lines(memory, "decisions") if line["action"] == "admit"]
+    return [(line["allow"], [reason["code"] for reason in line.get("reasons", ())]) for line in asked]
+
+
+def test_admission_is_decided_by_the_policy_and_logged(memory: Memory) -> None:
+    done(memory, agent(memory), "task_create", title="An idea")
+    filed(memory, requires=("code",))
+    session = agent(memory)
+    done(memory, session, "task_claim")
+    assert done(memory, session, "task_create", title="A part", requires=["code"])["status"] == "admitted"
+    more = done(memory, session, "task_create", title="Targeting", requires=["code", "deploy"])
+    assert (more["status"], more["review"]) == ("proposed", "human")
+    assert done(memory, session, "task_create", title="A bomb", requires=["irreversible"])["status"] == "proposed"
+    assert admissions(memory) == [
+        (False, ["holds_no_task"]), (True, []), (False, ["requires_more"]), (False, ["irreversible", "requires_more"]),
+    ]  # fmt: skip
+    assert [line.get("task") for line in lines(memory, "decisions") if line["action"] == "admit"] == [None] + [session.task] * 3
+
+
+def test_each_part_of_a_fan_out_is_admitted_by_itself(memory: Memory) -> None:
+    filed(memory, requires=("code",))
+    session = agent(memory)
+    done(memory, session, "task_claim")
+    parts = [{"title": "Fits", "body": "a"}, {"title": "Wants more", "body": "b", "requires": ["deploy"]}]
+    children = done(memory, session, "fan_out", tasks=parts)["children"]
+    assert [done(memory, session, "task_show", id=child["id"])["status"] for child in children] == ["admitted", "proposed"]
+    assert sorted(admissions(memory)) == [(False, ["requires_more"]), (True, [])]
+
+
+def test_a_roots_policy_may_admit_less_and_never_more(memory: Memory) -> None:
+    filed(memory)
+    session = agent(memory)
+    done(memory, session, "task_claim")
+    text = policy.text(policy.builtin())
+    site = memory.root.policy
+    site.mkdir(exist_ok=True)
+    (site / "site.rego").write_text(text.replace('input.filer == "agent"\n\tinput.grant', 'input.filer == "nobody"\n\tinput.grant'))
+    assert done(memory, session, "task_create", title="A part")["status"] == "proposed"
+    allow_all = 'package amem\n\ndecision := {"allow": true, "reasons": [], "filter": data.amem.read_filter}\n\n' + (
+        'read_filter := {"domains": [input.domain], "max_label": "internal", "min_tier": "raw"}\n'
+    )
+    (site / "site.rego").write_text(allow_all.replace("data.amem.read_filter", "read_filter"))
+    assert done(memory, session, "task_create", title="Another", requires=["deploy"])["status"] == "proposed"
+    assert admissions(memory)[-1] == (False, ["beyond_grant"])
 
 
 def test_fan_out_is_children_and_a_continuation_and_twice_is_once(memory: Memory) -> None:

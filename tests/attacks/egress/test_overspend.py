@@ -15,7 +15,6 @@ from typing import Any
 
 from amem.egress import meter
 from amem.egress.reserve import LEASE, Reservations
-from amem.logs.schema import PolicyDecision
 from amem.model import clock
 from amem.model.call import Dialect
 from amem.settings import database
@@ -29,16 +28,15 @@ PATH, BODY = call(Dialect.ANTHROPIC, max_tokens=MOST)
 WANTED = MOST + -(-len(BODY) // 4)
 
 
-def limited(tmp_path: Path, limit: int, notes: list[PolicyDecision]) -> dict[str, Any]:
+def limited(tmp_path: Path, limit: int) -> dict[str, Any]:
     (tmp_path / "state").mkdir(exist_ok=True)
     reservations = Reservations(Root(tmp_path), UTC)
-    return {"spend": {"demo": Spend(session_tokens=limit)}, "reservations": reservations, "note": notes.append}
+    return {"spend": {"demo": Spend(session_tokens=limit)}, "reservations": reservations}
 
 
 def test_of_twenty_calls_at_once_against_room_for_one_exactly_one_leaves(tmp_path: Path) -> None:
     async def run() -> None:
-        notes: list[PolicyDecision] = []
-        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, **limited(tmp_path, WANTED + WANTED // 2, notes)) as s:
+        async with session(tmp_path, {"steps": [{"text": "x", "wait": "all"}]}, **limited(tmp_path, WANTED + WANTED // 2)) as s:
             tasks = [asyncio.create_task(s.post(PATH, BODY)) for _ in range(20)]
             await s.provider.until(lambda p: bool(p.log))
             while sum(task.done() for task in tasks) < 19:
@@ -47,7 +45,8 @@ def test_of_twenty_calls_at_once_against_room_for_one_exactly_one_leaves(tmp_pat
             statuses = sorted([(await task)[0] for task in tasks])
             assert statuses == [200] + [403] * 19
             assert len(s.provider.log) == 1
-            assert [(note.action, note.allow, note.reasons[0]["code"]) for note in notes] == [("spend", False, "spend_session")] * 19
+            spends = [allowed for request, allowed in s.door.log if request.action == "spend"]
+            assert sorted(spends) == [False] * 19 + [True], "each was asked for, and the policy said no to nineteen"
             assert sum(row["refused"] == "spend_session" for row in s.rows()) == 19
 
     asyncio.run(run())
@@ -55,7 +54,7 @@ def test_of_twenty_calls_at_once_against_room_for_one_exactly_one_leaves(tmp_pat
 
 def test_a_refusal_says_what_is_left_and_a_list_of_models_needs_no_room(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, **limited(tmp_path, 10, [])) as s:
+        async with session(tmp_path, **limited(tmp_path, 10)) as s:
             status, answer, _ = await s.post(PATH, BODY)
             assert status == 403
             assert b"this session has 10 of 10 tokens left at demo" in answer
@@ -69,7 +68,7 @@ def test_a_refusal_says_what_is_left_and_a_list_of_models_needs_no_room(tmp_path
 def test_what_a_call_used_is_settled_and_the_rest_is_free_again(tmp_path: Path) -> None:
     async def run() -> None:
         usage = {"input": 10, "output": 5, "cache_read": 0, "cache_write": 0}
-        async with session(tmp_path, {"steps": [{"text": "x", "usage": usage}]}, **limited(tmp_path, WANTED + 30, [])) as s:
+        async with session(tmp_path, {"steps": [{"text": "x", "usage": usage}]}, **limited(tmp_path, WANTED + 30)) as s:
             for _ in range(2):
                 assert (await s.post(PATH, BODY))[0] == 200
                 await asyncio.to_thread(s.meter.flush)
@@ -81,7 +80,7 @@ def test_what_a_call_used_is_settled_and_the_rest_is_free_again(tmp_path: Path) 
 
 def test_calls_that_are_broken_off_count_as_what_was_reserved(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, {"steps": [{"text": "x", "wait": "never"}]}, **limited(tmp_path, WANTED + WANTED // 2, [])) as s:
+        async with session(tmp_path, {"steps": [{"text": "x", "wait": "never"}]}, **limited(tmp_path, WANTED + WANTED // 2)) as s:
             _, writer = await asyncio.open_connection("127.0.0.1", s.port)
             writer.write(f"POST {PATH} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(BODY)}\r\n\r\n".encode() + BODY)
             await s.provider.until(lambda p: bool(p.log) and p.log[0].outcome == "held")
@@ -98,7 +97,7 @@ def test_an_answer_that_tells_no_usage_counts_as_what_was_reserved(tmp_path: Pat
     async def run() -> None:
         script = {"steps": [{"text": "x", "fault": {"kind": "garbage", "after": 0}}]}
         path, body = call(Dialect.ANTHROPIC, stream=True, max_tokens=MOST)
-        async with session(tmp_path, script, **limited(tmp_path, 2 * WANTED, [])) as s:
+        async with session(tmp_path, script, **limited(tmp_path, 2 * WANTED)) as s:
             await s.post(path, body)
             row = await s.row()
             assert row["input"] is None
@@ -180,3 +179,18 @@ def test_what_a_killed_egress_had_reserved_is_held_then_released_and_never_count
         assert answered[0] == 3 and answered[1] < 3 * WANTED
     finally:
         connection.close()
+
+
+def test_a_spend_limit_that_cannot_be_decided_lets_nothing_out(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, **limited(tmp_path, 10 * WANTED)) as s:
+
+            def broken() -> None:
+                if s.door.log[-1][0].action == "spend":
+                    raise OSError("the log is full")
+
+            s.door.on_decide = broken
+            status, _, _ = await s.post(PATH, BODY)
+            assert (status, s.provider.log) == (403, [])
+
+    asyncio.run(run())
