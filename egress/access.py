@@ -17,6 +17,7 @@ from amem.model.clock import Clock, now
 from amem.model.label import Label
 from amem.policy.decision import Decision
 from amem.policy.request import Request
+from amem.record.sealed import Sealer
 from amem.settings.credentials import Secret
 from amem.settings.grants import Grants, Spend
 from amem.settings.root import Root
@@ -88,6 +89,6 @@ def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: 
     return {
         "spend": limits,
         "reservations": Reservations(root, ZoneInfo(grants.spend_zone)),
-        "contexts": Contexts(root.record / domain / ".contexts" / session) if kept else None,
+        "contexts": Contexts(root.record / domain / ".contexts" / session, Sealer(root.state).masked) if kept else None,
         "tunnels": routes.tunnels(destination, Auth(auth), grants),
     }

@@ -11,11 +11,14 @@ import logging
 import os
 import queue
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from amem.egress.asked import tools_asked
+from amem.egress.encodings import DecodeError, decoder
+from amem.errors import IntegrityError
 from amem.model.call import Dialect, ObservedBy
 from amem.model.label import Label
 
@@ -55,9 +58,10 @@ class Context:
 class Contexts:
     """The contexts of one session."""
 
-    def __init__(self, folder: Path) -> None:
-        """Prepare to write under `folder`; nothing is made until the first call."""
+    def __init__(self, folder: Path, mask: Callable[[bytes], bytes] = bytes) -> None:
+        """Prepare to write under `folder`; nothing is made until the first call. `mask` takes credentials out of what is kept."""
         self._folder = folder
+        self._mask = mask
         self._blobs = folder / "blobs"
         self._count = 0
         self._taken = 0
@@ -100,7 +104,7 @@ class Contexts:
                     self._answer(context).write(piece)
                 else:
                     self._keep(context)
-            except OSError:
+            except (OSError, IntegrityError):
                 self._missed += 1
                 _log.exception("the context of %s could not be kept", context.call)
                 if (answer := self._open.pop(context.call, None)) is not None:
@@ -117,20 +121,28 @@ class Contexts:
         if answer is not None and context.dropped:
             answer.drop()
             answer = None
+        encoding = context.content_encoding
+        tools = self._tools(context, answer)
+        plain = _plain(bytes(answer.head), encoding) if answer is not None and answer.head is not None else None
+        if answer is not None and plain is not None and (masked := self._mask(plain)) != plain:  # what was compressed is kept as it reads
+            answer.drop()
+            answer, encoding = _Answer(self._blobs / f".{context.call}.part"), ""
+            answer.write(masked)
         response = answer.finish(self._blobs) if answer is not None else None
         self._blobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        request = _digest(context.request)
+        sent = self._mask(context.request)
+        request = _digest(sent)
         if not (self._blobs / f"{request}.zst").exists():
             whole = _Answer(self._blobs / f".{context.call}.request.part")
-            whole.write(context.request)
+            whole.write(sent)
             whole.finish(self._blobs)
         self._count += 1
         line = {
             "n": self._count, "call": context.call, "at": context.at, "observed_by": ObservedBy.EGRESS, "dialect": context.dialect,
             "model": context.model, "label": context.label, "path": context.path, "status": context.status or None,
-            "shaping": list(context.shaping) or None, "tools": self._tools(context, answer) or None,
+            "shaping": list(context.shaping) or None, "tools": tools or None,
             "request": request, "response": response,
-            "content_type": context.content_type or None, "content_encoding": context.content_encoding or None,
+            "content_type": context.content_type or None, "content_encoding": encoding or None,
             "response_class": context.response_class, "partial": context.partial or None, "missed_before": self._missed or None,
             "dropped": context.dropped or None,
             "digest": _digest(f"{request}:{response}".encode()),
@@ -195,6 +207,17 @@ class _Answer:
         return open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
 
 
+def _plain(body: bytes, encoding: str) -> bytes | None:
+    """A body without its encoding; None where amem does not know it or it does not hold."""
+    if not encoding:
+        return body
+    found = decoder(encoding)
+    try:
+        return b"".join(found.feed(body)) if found is not None else None
+    except DecodeError:
+        return None
+
+
 def _compressor() -> Any:
     import zstandard
 
@@ -229,7 +252,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def body(folder: Path, name: str) -> bytes:
-    """A body by the name that a line gives it. Raises FileNotFoundError, or ValueError for a name that is none."""
+    """A body by the name that a line gives it, its credentials sealed. Raises FileNotFoundError, or ValueError for a name that is none."""
     import zstandard
 
     if not (name.startswith("sha256-") and len(name) == 71 and name[7:].isalnum()):

@@ -15,7 +15,6 @@ from amem.model.clock import stamp
 from amem.model.entry import Entry, Tier
 from amem.model.label import highest
 
-
 ROLES: Mapping[str, bool] = {"decider": True, "recommender": False, "evaluator": False, "generator": False, "router": True}
 """What a judgement is in the role of, and whether code alone may be in it (B52)."""
 
@@ -120,11 +119,11 @@ def require(curation: Curation) -> None:
 
 
 def decided(
-    memory: Memory, session: Session, role: str, verdict: str, *, call: str | None = None, model: str | None = None, rubric: str | None = None,
-    rubric_version: str | None = None, confidence: float | None = None, alternatives: Sequence[str] = (), curation: Curation | None = None,
-    escalated: bool = False, gate: str | None = None,
+    memory: Memory, session: Session, role: str, verdict: str, *, call: str | None = None, model: str | None = None,
+    rubric: str | None = None, rubric_version: str | None = None, confidence: float | None = None, alternatives: Sequence[str] = (),
+    curation: Curation | None = None, escalated: bool = False, gate: str | None = None,
 ) -> None:  # fmt: skip
-    """Log what came of a model call of amem's own. A decider or router is code: a model in that role is refused. Raises RefusedError, OSError."""
+    """Log what came of a model call of amem's own. Raises RefusedError (a model in a role that is code's), ValueError, OSError."""
     if role not in ROLES:
         raise ValueError(f"role: expected one of {', '.join(ROLES)}, found {role!r}")
     if ROLES[role] and model is not None:

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from amem.errors import IntegrityError
 from amem.logs import writer
 from amem.logs.schema import LogMasked
 from amem.record.passages import Passages, streamed, walked
+from amem.record.sealed import Sealer
 
 _LARGEST_BYTES = 1 << 30
 """A file beyond this is not read: it is named as left."""
@@ -204,10 +206,10 @@ def _starred(value: Any, wanted: Passages) -> Any:
 
 def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
     """Take out each call that carries something: its bodies, and all of its line but when it was."""
-    kept, dropped, blobs = [], [], set[str]()
+    kept, dropped, blobs, sealer = [], [], set[str](), Sealer(root / "state")
     for call in contexts.read(folder):
         names = [name for key in ("request", "response") if isinstance(name := call.get(key), str)]
-        if carries(json.dumps(call).encode(), wanted) or any(_body_carries(folder, name, call, wanted) for name in names):
+        if carries(json.dumps(call).encode(), wanted) or any(_body_carries(folder, name, call, wanted, sealer) for name in names):
             dropped += names
             kept.append({key: call[key] for key in ("n", "call", "at", "label") if key in call} | {"erased": True})
         else:
@@ -230,11 +232,13 @@ def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
         os.replace(temporary, folder / "calls.jsonl")
 
 
-def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passages) -> bool:
+def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passages, sealer: Sealer) -> bool:
     try:
         body = contexts.body(folder, name)
     except (OSError, ValueError):
         return False  # gone, or no name: a file that is there and is no body is a stray
+    with suppress(IntegrityError):
+        body = sealer.unmasked(body)
     if carries(body, wanted):
         return True
     found = decoder(str(call.get("content_encoding") or ""))

@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from amem.egress import contexts
 from amem.egress.contexts import Contexts
 from amem.model.call import Dialect
 from amem.model.label import Label
+from amem.record.sealed import Sealer
 from tests.egress.support import KEY, call, session
 
 
@@ -165,3 +167,25 @@ def test_an_answer_that_comes_faster_than_it_can_be_written_is_left_out_and_its_
 def begun(name: str) -> contexts.Context:
     told: dict[str, Any] = {"at": "2026-11-30T10:00:00.000Z", "dialect": Dialect.CHAT, "model": "m", "label": Label.PUBLIC}
     return contexts.Context(call=name, shaping=(), path="/v1/x", request=b"{}", **told)
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_credential_is_not_kept_as_it_was_and_comes_back_with_the_roots_key(tmp_path: Path, encoding: str) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    sealer = Sealer(tmp_path)
+    sent, came = f'{{"say": "{secret}"}}'.encode(), f'{{"answer": "no, {secret}"}}'.encode()
+    keeper = Contexts(tmp_path / "ctx", sealer.masked)
+    kept_call = contexts.Context(
+        call="call-1", at="2026", dialect=Dialect.CHAT, model="m", label=Label.PUBLIC, shaping=(), path="/", request=sent,
+        content_encoding=encoding,
+    )  # fmt: skip
+    keeper.begin(kept_call)
+    kept_call.feed(gzip.compress(came) if encoding else came)
+    keeper.end(kept_call)
+    keeper.close()
+    (line,) = kept(tmp_path / "ctx")
+    assert "content_encoding" not in line  # what was compressed is kept as it reads, and says so
+    for name, text in (("request", sent), ("response", came)):
+        body = contexts.body(tmp_path / "ctx", line[name])
+        assert secret.encode() not in body
+        assert sealer.unmasked(body) == text

@@ -1,0 +1,125 @@
+"""Mask credentials in text that is kept (contexts, transcripts, scrollback), so that only the owner, with the root's key, can undo it.
+
+Each credential of a known format is replaced by its sealed form, which stands in its place and is text in JSON too. The same one is sealed
+alike each time, so what was kept once is not kept twice. The key is `state/seal.key`. The seal is a keystream of HMAC-SHA-256 under a nonce
+that is the credential's own MAC (as RFC 5297 builds SIV), so a changed one is refused. What a stream cut in two is not seen.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from amem.errors import IntegrityError
+from amem.policy.scan_secrets import FORMATS
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 16
+_LEAST_NEEDLE = 3
+"""A format without so much of its own would have every other word looked at, on each call."""
+_BEGIN, _END = b"-----BEGIN ", b"PRIVATE KEY"
+_BLOCK_BYTES = 16384
+_SEALED = re.compile(rb"amem-sealed\.([A-Za-z0-9_-]{22,})\.")
+_BYTES = tuple(
+    (form.needle.encode(), re.compile(form.pattern.pattern.encode()), form.back)
+    for form in FORMATS
+    if len(form.needle) >= _LEAST_NEEDLE and form.name != "private key"
+)
+
+
+class Sealer:
+    """Masks with the key of a root, made when it is first needed. Safe to use from several threads."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / "seal.key"
+        self._key: bytes | None = None
+
+    def masked(self, data: bytes) -> bytes:
+        """The bytes with each credential sealed. Raises OSError, IntegrityError (the key is no key)."""
+        spans = _spans(data)
+        if not spans:
+            return data
+        pieces, at = [], 0
+        for start, end in spans:
+            pieces += [data[at:start], self._seal(data[start:end])]
+            at = end
+        return b"".join([*pieces, data[at:]])
+
+    def unmasked(self, data: bytes) -> bytes:
+        """The bytes as they were. Raises IntegrityError where a seal does not hold, OSError."""
+        return _SEALED.sub(lambda found: self._open(found[1]), data)
+
+    def _seal(self, secret: bytes) -> bytes:
+        nonce = self._mac(b"nonce", secret)[:_NONCE_BYTES]
+        return b"amem-sealed." + base64.urlsafe_b64encode(nonce + self._stream(nonce, secret)).rstrip(b"=") + b"."
+
+    def _open(self, text: bytes) -> bytes:
+        try:
+            data = base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+        except (binascii.Error, ValueError):
+            raise IntegrityError("a sealed credential is cut") from None
+        nonce = data[:_NONCE_BYTES]
+        secret = self._stream(nonce, data[_NONCE_BYTES:])
+        if not hmac.compare_digest(self._mac(b"nonce", secret)[:_NONCE_BYTES], nonce):
+            raise IntegrityError("a sealed credential was changed, or is of another root's key")
+        return secret
+
+    def _stream(self, nonce: bytes, data: bytes) -> bytes:
+        blocks = (self._mac(b"stream" + n.to_bytes(4, "big"), nonce) for n in range(-(-len(data) // 32)))
+        return bytes(one ^ other for one, other in zip(data, b"".join(blocks), strict=False))
+
+    def _mac(self, what: bytes, data: bytes) -> bytes:
+        if self._key is None:
+            self._key = _key(self._path)
+        return hmac.new(self._key, what + b"\0" + data, hashlib.sha256).digest()
+
+
+def _spans(data: bytes) -> list[tuple[int, int]]:
+    """Where credentials stand, in order and apart. Sealed ones have no format, so masking twice is masking once."""
+    found = list(_blocks(data)) if _END in data else []
+    for needle, pattern, back in _BYTES:
+        at = data.find(needle)
+        while at >= 0:
+            for start in range(max(0, at - back), at + 1):
+                if (match := pattern.match(data, start)) is not None:
+                    found.append(match.span())
+                    break
+            at = data.find(needle, at + len(needle))
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if apart and start < apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
+
+
+def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Private keys between their two lines."""
+    at = data.find(_BEGIN)
+    while at >= 0:
+        end = at + len(_BEGIN)
+        if _END in data[end : end + 40] and (close := data.find(b"-----END ", end, at + _BLOCK_BYTES)) >= 0:
+            last = data.find(b"-----", close + 9, close + 60)
+            end = last + 5 if last >= 0 else close + 9
+            yield at, end
+        at = data.find(_BEGIN, end)
+
+
+def _key(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        key = path.read_bytes()
+        if len(key) != _KEY_BYTES:
+            raise IntegrityError(f"{path}: no key", hint="amem doctor") from None
+        return key
+    with open(descriptor, "wb") as file:
+        file.write(key := os.urandom(_KEY_BYTES))
+        file.flush()
+        os.fsync(descriptor)
+    return key
