@@ -198,7 +198,7 @@ class Composition:
             ceiling=found.ceiling,
             persist=persist,
         )
-        session.examined, session.graded = self._client, self._graded
+        session.graded = self._graded
         return session
 
 

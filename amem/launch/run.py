@@ -279,7 +279,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
-            bounded = _bound(stage, settings, ready)
+            bounded = bound(stage, settings, ready)
             running = stage.start(sandbox, _steps(ready, sandbox, facts))
             started = True
             if ready.door is not None:
@@ -342,7 +342,7 @@ def _hold_image(ready: Prepared) -> int:
     return hold(ready.plan.image)
 
 
-def _bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
+def bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
     """Put the stage into a cgroup with the session's limits, where this user's service manager makes one."""
     if not os.path.exists(f"{settings.environment.get('XDG_RUNTIME_DIR', '')}/systemd/private"):
         return False

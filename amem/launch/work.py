@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from amem.errors import AmemError, UnavailableError
+from amem.errors import AmemError, UnavailableError, UsageError
 from amem.hooks import outbox
 from amem.launch import evidence, grading, leftover, prompt, run
 from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, stoppable
@@ -176,6 +176,8 @@ def work(
     Raises AmemError when the session could not be served or started; a task it had claimed is back in the pool then.
     """
     checked = run.prepare(asked._replace(prompt=BEFORE_THE_CLAIM, no_handoff=True), settings)
+    if wanted.grading is not None and not checked.plan.backend.confined:
+        raise UsageError("--grade needs a sandbox: without one a grader could write what it judges", hint="amem work --backend auto")
     composition = Composition(checked, settings, client=True, graded=wanted.grading is not None)
     served = Served(composition.serve)
     worked = Worked()
@@ -257,6 +259,9 @@ class _Shift:
         self._keeper.start()
         try:
             self._note(f"{self._row['id']}: {self._row['title']}")
+            session = composition.session
+            assert session is not None, "it was served the claim"
+            session.examined = session.holding
             task = self._desk.asked(self._row, prefetch=self._wanted.prefetch)
             revise = self._grading.revise if self._grading is not None else None
             text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
@@ -373,7 +378,7 @@ class _Shift:
         self._note(f"{self._row['id']}: the harness is done; now its checks: {'; '.join(commands)}")
         try:
             found = evidence.examine(
-                commands, run.sealed(ready, self._settings), self._facts, self._nursery.stage, timeout_s=ready.plan.timeout_s,
+                commands, run.sealed(ready, self._settings), self._facts, self._bounded, timeout_s=ready.plan.timeout_s,
                 attending=self._attending, ended=self._ended,
             )  # fmt: skip
             tree = Store(self._settings.root, ready.spec.workdir).digest()
@@ -383,6 +388,12 @@ class _Shift:
         with suppress(AmemError):  # without it the task does not complete
             self._desk.call("task_checked", state=found.state, tree=tree, exits=list(found.exits))
         return found
+
+    def _bounded(self) -> "Stage":
+        """A late stage, within the bounds of the session where the machine has such."""
+        stage = self._nursery.stage()
+        run.bound(stage, self._settings, self._ready)
+        return stage
 
     @contextmanager
     def _attending(self, running: "Running") -> "Iterator[None]":

@@ -65,10 +65,10 @@ class Session:
         self.task = task
         self.fence: int | None = None
         """The number of the claim under which the session holds `task`; None where a task is only named, or none is held."""
-        self.examined = False
-        """Whether its launcher runs a task's checks once the harness has ended, and completes the task by what they say."""
+        self.examined: Holding | None = None
+        """The claim that its launcher examines once the harness has ended: it is completed by what that finds."""
         self.graded = False
-        """Whether its launcher has what it did judged as well, whatever the task."""
+        """Whether it is judged then, whether the task has checks or not."""
         self.verdict: Verdict | None = None
         """Of a grader's session: what it found."""
         self.offered = False

@@ -139,8 +139,7 @@ def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
         _leave(memory, session, given)
     task = memory.ledger.show(holding.task)
     settles = given[LEFT_BY] == LAUNCHER
-    examined = bool(task.check) or session.graded
-    if examined and session.examined and not settles and _offers(memory, session, task):
+    if not settles and _offers(memory, session, holding, task):
         session.offered = True
         return Reply(data={**views.shown(task), "pending": PENDING})
     check = bool(task.check) and (settles or memory.grants.gates.complete_requires == "check")
@@ -151,11 +150,11 @@ def _complete(memory: Memory, session: Session, given: Arguments) -> Reply:
     return Reply(data=views.shown(done))
 
 
-def _offers(memory: Memory, session: Session, task: Task) -> bool:
-    """Whether the session's own claim holds the task and has left a handoff: all that a completion needs but for the checks."""
-    if session.holding is None or session.holding.task != task.id or _still_held(memory, session) is None:
+def _offers(memory: Memory, session: Session, holding: Holding, task: Task) -> bool:
+    """Whether this is all that a completion needs but for what the launcher finds: its claim, which holds and has left a handoff."""
+    if holding != session.examined or not (task.check or session.graded):
         return False
-    return task.handed_off == session.holding.fence
+    return _still_held(memory, session) is not None and task.handed_off == holding.fence
 
 
 def _graded(memory: Memory, session: Session, given: Arguments) -> Reply:

@@ -426,6 +426,20 @@ def test_an_offer_can_be_taken_back_and_ends_with_the_session(desk: Place) -> No
     assert "checked" not in [event["event"] for event in task(desk, id)["events"]]
 
 
+def test_a_task_that_the_harness_took_by_itself_is_not_the_launchers_to_examine(desk: Place) -> None:
+    """It completes unchecked, unless checks are the rule; and a wrong number offers nothing."""
+    first, other = filed(desk, "First", priority=9), filed(desk, "Other", check=("false",))
+    both = (
+        f"{COMPLETE}\nmemory.call('task_claim', id='{other}')\n"
+        "print(memory.call('task_complete', handoff='y', fence=7)['code'], memory.call('task_complete', handoff='z')['status'])"
+    )
+    done = work(desk, "--json", *agent(desk, both))
+    assert done.code == 0 and "stale_fence completed" in done.err, done.err
+    assert task(desk, first)["status"] == "completed"
+    found = task(desk, other)
+    assert found["status"] == "completed" and found["check"]["state"] == "unchecked"
+
+
 def test_ctrl_c_ends_a_check_and_gives_the_task_back(desk: Place) -> None:
     id = filed(desk, check=("echo up > up; sleep 600",))
     process = subprocess.Popen(
