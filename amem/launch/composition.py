@@ -4,6 +4,7 @@
 database connection belong to the thread that made them. What takes time to import is imported in `serve`.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from amem.launch.outbox import Filed, file_note, file_notes, waiting
@@ -34,6 +35,8 @@ class Composition:
         self.session: Session | None = None
         self.stopped: str | None = None
         """Why the session was stopped; no call leaves from then on."""
+        self.heard: Callable[[], None] = lambda: None
+        """Called for each request to the egress."""
         self._ready = ready
         self._settings = settings
         self._client = client
@@ -76,6 +79,11 @@ class Composition:
         tunnels = {host: way for host, way in limits["tunnels"].items() if f"{host}:443" in found.harness.tunnel_hosts}
         login = self._ready.login
         force = InForce(memory, session, found.destination)
+
+        def stopped() -> str | None:
+            self.heard()
+            return self.stopped or force.revoked()
+
         access = Access(
             session=session.id,
             principal=session.principal,
@@ -87,7 +95,7 @@ class Composition:
             label=lambda: session.label,
             decide=memory.door.decide,
             asks=lambda action: memory.door.concerns(action, session.domain),
-            stopped=lambda: self.stopped or force.revoked(),
+            stopped=stopped,
             generation=force.generation,
             note=memory.append,
             token=self._token,

@@ -6,7 +6,8 @@ harness runs are the packages of egress and memory server imported, in their own
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -298,7 +299,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
             try:
-                attend(sitting, running)
+                with _watched(sitting, note) as watched:
+                    attend(watched, running)
             finally:
                 if store is not None:
                     store.take(ready.id, "after")
@@ -320,6 +322,24 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             _remove(str(ready.projection))
         else:
             remove_home(ready)
+
+
+@contextmanager
+def _watched(sitting: Sitting, note: Callable[[str], None]) -> Iterator[Sitting]:
+    """The same sitting, with a report when nothing is heard of it; on a person's terminal that person sees it."""
+    if sitting.asked.interactive:
+        yield sitting
+        return
+    from amem.launch.stall import Watch
+
+    with Watch(sitting.ready.id, note) as watch:
+
+        def on_output(stream: int, data: bytes) -> None:
+            watch.heard()
+            sitting.on_output(stream, data)
+
+        sitting.work.heard = watch.heard
+        yield sitting._replace(on_output=on_output)
 
 
 def _facts(ready: Prepared, sandbox: spec.SandboxSpec) -> HostFacts:
