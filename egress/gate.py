@@ -38,6 +38,12 @@ class Refusal(NamedTuple):
     sentence: str
 
 
+STRANGER = (
+    "the call carries another account than the one this session was given, or a login that was refreshed since, which does not say whose "
+    "it is; the refreshed login comes home when the session ends, and the next one works with it"
+)
+
+
 class Room(NamedTuple):
     """What was reserved for a call; 0 where no limit holds."""
 
@@ -62,7 +68,7 @@ class Gate:
         access = self._access
         if access.pinned:  # a login's own credential, which nobody else has either
             known = any(_same(presented, secret) for secret in access.pinned)
-            return None if known else "the call carries another account than the one this session was given"
+            return None if known else STRANGER
         return self.outsider(presented)
 
     def outsider(self, presented: str | None) -> str | None:
