@@ -11,6 +11,7 @@ from amem.egress.admit import Lane
 from amem.egress.contexts import Contexts
 from amem.egress.reserve import Reservations
 from amem.egress.routes import Auth, Route, Way
+from amem.egress.slots import Slots
 from amem.logs.schema import PolicyDecision
 from amem.model.call import Dialect
 from amem.model.clock import Clock, now
@@ -75,6 +76,8 @@ class Access:
     idle_s: float = IDLE_S
     role: Role | None = None
     """Of amem's own calls; None for a harness's."""
+    slots: Slots | None = None
+    """The places at once that the sessions of a root share; None where there is no limit."""
     lane: Lane = Lane.HARNESS
     """Whose limit of calls at once holds (B11)."""
 
@@ -86,9 +89,11 @@ def granted(root: Root, grants: Grants, *, destination: str, auth: str, domain: 
     """
     limits = {destination: limit} if (limit := grants.spend.get(destination)) is not None else {}
     kept = grants.domains[domain].contexts
+    grant = grants.destinations.get(destination)
     return {
         "spend": limits,
         "reservations": Reservations(root, ZoneInfo(grants.spend_zone)),
         "contexts": Contexts(root.record / domain / ".contexts" / session, Sealer(root.state).masked) if kept else None,
+        "slots": Slots(root.state / "lanes") if grant is not None and grant.concurrency else None,
         "tunnels": routes.tunnels(destination, Auth(auth), grants),
     }

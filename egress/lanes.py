@@ -9,6 +9,11 @@ from collections import deque
 from amem.egress.admit import Busy, Lane, Verdict, admit
 from amem.egress.flow import Call, Kind
 from amem.egress.routes import Route
+from amem.egress.slots import Slots
+
+LONGEST_WAIT_S = 60.0
+"""For calls of other sessions; a harness that waits longer gives up by itself."""
+_LOOK_AGAIN_S = 0.05
 
 _Where = tuple[str, Lane]
 
@@ -16,7 +21,10 @@ _Where = tuple[str, Lane]
 class Lanes:
     """One lane for each kind of caller and each destination that has a limit for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: Slots | None = None) -> None:
+        """`slots` are those that other sessions of the root take as well."""
+        self._slots = slots
+        self._places: dict[str, int] = {}
         self._running: dict[_Where, set[str]] = {}
         self._waiting: dict[_Where, deque[tuple[str, asyncio.Future[None]]]] = {}
         self._lane: dict[str, _Where] = {}
@@ -34,14 +42,30 @@ class Lanes:
         self._lane[call_id] = where
         if verdict is Verdict.GO:
             running.add(call_id)
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiting.append((call_id, turn))
+            await turn  # `leave` clears up when this is cancelled
+        return await self._place(call_id, route.destination, lane, most)
+
+    async def _place(self, call_id: str, destination: str, lane: Lane, most: int) -> Busy | None:
+        """One of the places that the root's sessions share; Busy when others have kept them all for long."""
+        if self._slots is None:
             return None
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting.append((call_id, turn))
-        await turn  # `leave` clears up when this is cancelled
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LONGEST_WAIT_S
+        while (place := self._slots.take(f"{destination}.{lane}", most)) is None:
+            if loop.time() >= until:
+                self.leave(call_id)
+                return Busy(destination, most)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        self._places[call_id] = place
         return None
 
     def leave(self, call_id: str) -> None:
         """The call is over, or gave up waiting: the next one goes."""
+        if self._slots is not None and (place := self._places.pop(call_id, None)) is not None:
+            self._slots.free(place)
         where = self._lane.pop(call_id, None)
         if where is None:
             return

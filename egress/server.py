@@ -72,7 +72,7 @@ class _Egress:
         self._access = access
         self._meter = meter
         self._gate = Gate(access, meter)
-        self._lanes = Lanes()
+        self._lanes = Lanes(access.slots)
         self._upstream: Upstream | None = None
         self._key = access.credential.reveal().encode() if access.credential is not None else None
 

@@ -47,7 +47,7 @@ def test_the_grants_limits_hold_and_contexts_are_kept_in_the_domains_place(tmp_p
 def test_nothing_is_kept_limited_or_tunnelled_that_the_grants_do_not_name(tmp_path: Path) -> None:
     more = granted(Root(tmp_path), grants(keep=False, limit=None), destination="demo", auth="key", domain="dom-me", session=SESSION)
     assert isinstance(more.pop("reservations"), Reservations)
-    assert more == {"spend": {}, "contexts": None, "tunnels": {}}
+    assert more == {"spend": {}, "contexts": None, "slots": None, "tunnels": {}}
 
 
 def test_a_login_may_tunnel_to_its_providers_hosts_under_its_ceiling(tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from amem.egress import flow
 from amem.egress.admit import WAITING_PER_SLOT, Busy, Lane
 from amem.egress.flow import Call, Target
 from amem.egress.lanes import Lanes
+from amem.egress.slots import Slots
 from amem.model.call import Dialect
 from tests.egress.support import call, routes_to, session
 
@@ -105,5 +111,66 @@ def test_a_harness_that_leaves_while_it_waits_gives_up_its_place(tmp_path: Path)
             s.provider.release("all")
             assert [(await first)[0], (await third)[0]] == [200, 200]
             assert len(s.provider.log) == 2
+
+    asyncio.run(run())
+
+
+def test_sessions_of_one_root_share_the_places_and_lanes_do_not(tmp_path: Path) -> None:
+    """Two egresses with one place between them: the second's call leaves when the first's is over; amem's own has a lane of its own."""
+
+    async def run() -> None:
+        script = {"steps": [{"text": "x", "wait": "all"}]}
+        shared: dict[str, Any] = {"slots": Slots(tmp_path / "lanes"), "route": {"most_at_once": {"harness": 1, "own": 1}}}
+        for name in ("one", "two", "three"):
+            (tmp_path / name).mkdir()
+        async with session(tmp_path / "one", script, **shared) as one:
+            url = one.provider.url
+            async with (
+                session(tmp_path / "two", base_url=url, **shared) as two,
+                session(tmp_path / "three", base_url=url, lane=Lane.OWN, **shared) as own,
+            ):
+                first = asyncio.create_task(one.post(PATH, BODY))
+                await one.provider.until(lambda p: len(p.log) == 1)
+                second = asyncio.create_task(two.post(PATH, BODY))
+                of_own = asyncio.create_task(own.post(PATH, BODY))
+                await one.provider.until(lambda p: len(p.log) == 2)
+                assert {seen.outcome for seen in one.provider.log} == {"held"} and not second.done()
+                one.provider.release("all")
+                assert [(await call)[0] for call in (first, of_own, second)] == [200, 200, 200]
+                assert len(one.provider.log) == 3
+
+    asyncio.run(run())
+
+
+def test_a_place_is_free_when_its_process_is_gone(tmp_path: Path) -> None:
+    code = "import sys, pathlib; from amem.egress.slots import Slots; print(Slots(pathlib.Path(sys.argv[1])).take('x', 1), flush=True)"
+    words = [sys.executable, "-c", f"{code}; sys.stdin.read()", str(tmp_path)]
+    slots = Slots(tmp_path)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None and int(holder.stdout.readline()) > 0
+            assert slots.take("x", 1) is None
+            other = slots.take("y", 1)
+            assert other is not None
+            slots.free(other)
+        finally:
+            holder.kill()
+    place = slots.take("x", 1)
+    assert place is not None and slots.take("x", 1) is None
+    slots.free(place)
+
+
+def test_a_call_that_waits_for_other_sessions_too_long_is_told_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amem.egress.lanes.LONGEST_WAIT_S", 0.1)
+    slots = Slots(tmp_path / "lanes")
+
+    async def run() -> None:
+        async with session(tmp_path, slots=slots, route={"most_at_once": {"harness": 1}}) as s:
+            place = slots.take("demo.harness", 1)
+            assert place is not None
+            status, _, headers = await s.post(PATH, BODY)
+            assert (status, "retry-after" in headers, len(s.provider.log)) == (429, True, 0)
+            slots.free(place)
+            assert (await s.post(PATH, BODY))[0] == 200
 
     asyncio.run(run())
