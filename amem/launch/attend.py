@@ -1,5 +1,6 @@
 """Watch a session from the moment its harness runs: serve it, stop it when asked, settle it, and decide the exit code."""
 
+import os
 import signal
 import threading
 import time
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from amem.sandbox.worktree import Change
 
 LIMITS = {
-    "memory": "it used up its memory ({memory_bytes} bytes for all of it, --max-memory)",
-    "processes": "it used up its processes ({processes}, --max-procs)",
-    "file_size": "it wrote a file beyond its limit ({file_size_bytes} bytes, --max-file-size)",
+    "memory": ("it used up its memory", "{memory_bytes} bytes for each process and for all together; --max-memory"),
+    "processes": ("it used up its processes", "{processes}; --max-procs"),
+    "file_size": ("it wrote a file beyond the limit", "{file_size_bytes} bytes; --max-file-size"),
 }
-"""By the word that is a session's `reason`: the limit it ran into."""
+"""By the word that is a session's `reason`: what happened, and the limit that it ran into."""
 MAX_ANSWER_BYTES = 64 << 20
 TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
 
@@ -103,6 +104,9 @@ def attend(sitting: Sitting, running: "Running") -> None:
     if sitting.finish is None:
         _end_server(sitting)
     outcome.harness_exit = code
+    if running.exec_errno:
+        program = ready.spec.argv[0]
+        outcome.notes.append(f"{program} was not started inside: {os.strerror(running.exec_errno)}")
     if asked.prompt is not None:
         from amem.harnesses import answer
 
@@ -116,7 +120,8 @@ def attend(sitting: Sitting, running: "Running") -> None:
     _left(outcome, work.session, filed)
     ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped)
     if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
-        outcome.notes.append(f"the session was ended by a limit: {LIMITS[limit].format(**ready.plan.limits._asdict())}")
+        what, bound = LIMITS[limit]
+        outcome.notes.append(f"the session ended because {what} ({bound.format(**ready.plan.limits._asdict())})")
         ended = ended._replace(reason=limit)
     if sitting.finish is not None:
         ended = sitting.finish(ended)

@@ -21,6 +21,14 @@ from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants, LimitSettings
 from amem.settings.root import Root
 
+LEAST = (
+    ("processes", 4, "--max-procs"),
+    ("memory_bytes", 32 << 20, "--max-memory"),
+    ("open_files", 16, "--max-files"),
+    ("file_size_bytes", 1, "--max-file-size"),
+    ("tmp_bytes", 1 << 20, "--max-tmp"),
+)
+"""What a limit may not be below, and the flag that sets it."""
 PORT = 7431
 """The loopback port inside every sandbox; each has a network namespace of its own, so one number serves all."""
 
@@ -252,4 +260,12 @@ def _own(asked: Asked, auth: Auth, destination: str, grants: Grants, credentials
 
 
 def _limits(usual: LimitSettings, asked: Mapping[str, int]) -> Limits:
-    return Limits(usual.processes, usual.memory_bytes, usual.open_files, usual.file_size_bytes, usual.tmp_bytes)._replace(**asked)
+    """The limits of this launch. Raises UsageError for one that no program could live in."""
+    found = Limits(usual.processes, usual.memory_bytes, usual.open_files, usual.file_size_bytes, usual.tmp_bytes)._replace(**asked)
+    for name, least, flag in LEAST:
+        if getattr(found, name) < least:
+            key = name.removesuffix("_bytes")
+            raise UsageError(
+                f"{flag} {getattr(found, name)}: no program starts with less than {least} ([limits] {key})", hint=f"{flag} {least}"
+            )
+    return found

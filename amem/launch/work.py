@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from amem.errors import AmemError, UnavailableError, UsageError
 from amem.hooks import outbox
 from amem.launch import evidence, grading, leftover, prompt, run
-from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, stoppable
+from amem.launch.attend import LIMITS, NO_HANDOFF, Ended, Outcome, Sitting, stoppable
 from amem.launch.composition import Composition
 from amem.launch.evidence import Evidence
 from amem.launch.grading import Grade, Grading
@@ -408,7 +408,8 @@ class _Shift:
     def _leftover(self, ended: Ended) -> dict[str, Any]:
         """What the launcher leaves on a task that its harness did not complete."""
         harness, code = self._ready.plan.harness, self._outcome.harness_exit
-        how = {"timeout": "its time limit", "stopped": "it was stopped"}.get(ended.reason or "", f"exit code {code}")
+        known = {"timeout": "its time limit", "stopped": "it was stopped", **{name: what for name, (what, _) in LIMITS.items()}}
+        how = known.get(ended.reason or "", f"exit code {code}")
         if self._interrupts.struck:
             how = "a person ended it"
         own = bool(self._outcome.handoffs)

@@ -128,8 +128,9 @@ def test_the_harnesss_own_code_is_the_exit_code(place: Place, provider: Running,
 def test_a_program_that_is_not_inside_is_127_and_one_that_cannot_run_126(place: Place, provider: Running) -> None:
     place.destination(provider.url)
     (place.tree / "data.txt").write_text("no program")
-    assert place.launch("--", "no-such-program").code == 127
-    assert place.launch("--", str(place.tree / "data.txt")).code == 126
+    absent, unfit = place.launch("--", "no-such-program"), place.launch("--", str(place.tree / "data.txt"))
+    assert (absent.code, unfit.code) == (127, 126)
+    assert "no-such-program was not started inside: No such file" in absent.err and "Permission denied" in unfit.err
 
 
 def test_a_prompted_launch_without_a_handoff_exits_4(place: Place, provider: Running) -> None:

@@ -162,3 +162,24 @@ def test_a_way_that_cannot_be_gone_is_refused_before_the_start(
 ) -> None:
     with pytest.raises(AmemError, match=why):
         planned(root, work, environment=environment, **asked)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "flag"),
+    [
+        ("processes", 0, "--max-procs"),
+        ("memory_bytes", 1 << 20, "--max-memory"),
+        ("open_files", 3, "--max-files"),
+        ("tmp_bytes", 0, "--max-tmp"),
+    ],
+)
+def test_a_limit_that_no_program_could_live_in_is_refused(root: Root, work: Path, limit: str, value: int, flag: str) -> None:
+    with pytest.raises(UsageError, match=flag):
+        planned(root, work, limits={limit: value})
+    assert getattr(planned(root, work, limits={limit: 1 << 30}).limits, limit) == 1 << 30
+
+
+def test_a_limit_of_the_root_that_no_program_could_live_in_is_named_by_its_key(root: Root, work: Path) -> None:
+    root.grants.write_text(GRANTS + '[limits]\nmemory = "1M"\n')
+    with pytest.raises(UsageError, match=r"\[limits\] memory"):
+        planned(root, work)
