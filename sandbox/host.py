@@ -13,11 +13,13 @@ from amem.sandbox import calls, privileges, stage
 from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
-from amem.sandbox.spec import Identity, SandboxSpec, is_below
+from amem.sandbox.spec import PATH, Identity, SandboxSpec, is_below
 from amem.sandbox.worktree import look, settings
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_EXTRA_ROOTS = ("/nix/store", "/gnu/store", "/run/current-system")
+_EXTRA_ROOTS = ("/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system")
+_EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
+"""Where Nix and Guix keep what others have in /usr/bin."""
 
 _ETC = frozenset(
     {
@@ -50,6 +52,7 @@ _ETC = frozenset(
         "rpc",
         "services",
         "sgml",
+        "static",
         "terminfo",
         "texmf",
         "timezone",
@@ -89,11 +92,22 @@ def facts(spec: SandboxSpec) -> HostFacts:
         devices=tuple(name for name in DEVICES if os.path.exists(f"/dev/{name}")),
         extra_roots=() if programs else tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
         programs=programs,
+        shell=shell(programs),
         landlock_abi=privileges.landlock_abi(),
         idmap_owners=_owners(spec, tree.common) if user == 0 else None,
         scratch=next(path for path in ("/tmp", "/run", "/mnt", "/var") if os.path.isdir(path)),
         tree=tree,
     )
+
+
+def shell(programs: str = "") -> str:
+    """The shell inside: not every system has a bash where scripts look for it."""
+    return next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.lexists(programs + path)), "/bin/sh")
+
+
+def search_path() -> str:
+    """The search path inside, with the folders of programs that only this machine has."""
+    return ":".join((PATH, *(path for path in _EXTRA_PROGRAMS if os.path.isdir(path))))
 
 
 def _link(path: str) -> str | None:

@@ -105,6 +105,8 @@ class HostFacts(NamedTuple):
     """/nix/store, /run/current-system and their like, where the host has them."""
     programs: str = ""
     """Where the top folders of programs and the names in /etc are on the host: nowhere else, or below an unpacked image."""
+    shell: str = "/bin/bash"
+    """Whose login shell it is inside."""
     landlock_abi: int = 0
     idmap_owners: tuple[tuple[str, int, int], ...] | None = None
     """Started by root: (source, owner, group) of each tree to show under the inside id. None: an ordinary user, or no support."""
@@ -246,7 +248,7 @@ def _etc(spec: SandboxSpec, host: HostFacts) -> list[Step]:
     """The made-up files of /etc; what is bound there from the host never has one of these names."""
     number, name, home = spec.user_id, spec.user_name, spec.home_inside
     files = {
-        "passwd": f"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n{name}:x:{number}:{number}:{name}:{home}:/bin/bash\n"
+        "passwd": f"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n{name}:x:{number}:{number}:{name}:{home}:{host.shell}\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
         "group": f"root:x:0:\n{name}:x:{number}:\nnogroup:x:65534:\n",
         "hosts": f"127.0.0.1\tlocalhost {spec.hostname}\n::1\tlocalhost ip6-localhost\n",

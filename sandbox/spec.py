@@ -268,7 +268,7 @@ def own_paths(tree: str, *own: str) -> tuple[Bind, ...]:
     return tuple(Bind(path, path) for path in kept)
 
 
-def base_env(caller: Mapping[str, str], spec_home: str, user_name: str, path: str = PATH) -> dict[str, str]:
+def base_env(caller: Mapping[str, str], spec_home: str, user_name: str, path: str = PATH, shell: str = "/bin/bash") -> dict[str, str]:
     """The start of an environment for inside: the few names of the caller that may pass, and what every program expects."""
     made = {name: caller[name] for name in PASSED if name in caller}
     made.setdefault("LANG", "C.UTF-8")
@@ -278,7 +278,7 @@ def base_env(caller: Mapping[str, str], spec_home: str, user_name: str, path: st
         "PATH": path,
         "USER": user_name,
         "LOGNAME": user_name,
-        "SHELL": "/bin/bash",
+        "SHELL": shell,
         "TMPDIR": "/tmp",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",  # a `git status` is no reason to write into the tree

@@ -138,10 +138,10 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     if masked and not found.backend.confined:
         named = ", ".join(each.name for each in masked)
         raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
-    path = spec.PATH if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
+    path = host.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
     inside = spec.SandboxSpec(
         argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
-        env=tuple({**spec.base_env(settings.environment, facts.home, "agent", path), **launch.env}.items()),
+        env=tuple({**spec.base_env(settings.environment, facts.home, "agent", path, host.shell(found.image or "")), **launch.env}.items()),
         workdir=found.place.workdir,
         cwd=found.place.cwd,
         home=home,

@@ -125,6 +125,15 @@ def test_a_tree_of_any_kind_is_worked_on_as_far_as_it_lets(desk: Place, machine:
     assert running(desk) == []
 
 
+def test_programs_where_nix_keeps_them_are_found(desk: Place) -> None:
+    """As NixOS and Guix have them: a profile under /run, and a store."""
+    program = "/run/current-system/sw/bin/itself"
+    machine = f"mount -t tmpfs x /run; mkdir -p {os.path.dirname(program)}; echo 'echo of the store' > {program}; chmod 755 {program}"
+    done = launch(desk, MOUNTS, machine, "--", "sh", "-c", "itself; echo $SHELL; echo x > /run/current-system/made")
+    assert done.out.startswith("of the store\n/bin/"), done.err
+    assert "Read-only file system" in done.err
+
+
 def test_a_session_that_is_there_already_keeps_its_home(desk: Place) -> None:
     words = ("--session-id", "ses-0123abcd", "--", "sh", "-c", "echo mine > ~/note")
     assert desk.launch(*words).code == 0
