@@ -95,7 +95,8 @@ class Tunnels:
             await self._serve(opened, reader, writer)
         except TunnelError as error:
             status, refused = error.status, error.code
-            _log.warning("session %s: tunnel: %s", self._access.session, error.why)
+            level = logging.INFO if error.code == "tunnel_no_hello" and error.status == 400 else logging.WARNING  # Copilot opens spare ones
+            _log.log(level, "session %s: tunnel: %s", self._access.session, error.why)
             if opened is None:  # else the client is inside TLS, and only sees the end
                 writer.write(_answer(error))
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError) as error:

@@ -67,6 +67,13 @@ class Login(NamedTuple):
     """What the owner runs on the host to log in."""
     rewritten: bool
     """Whether the harness rewrites the file when it refreshes the login."""
+    expiry: tuple[str, ...] = ()
+    """Where the file says when its token ends, in milliseconds since 1970. Only of a login whose calls the egress forwards: those are held
+    to the token that went in, so that one which has ended cannot be renewed inside."""
+    part: str | None = None
+    """The one member of the file that goes in, where the others are keys for other providers."""
+    variables: tuple[str, ...] = ()
+    """Variables of the host that hold the login in place of the file; inside it stands under the first name."""
 
 
 class Version(NamedTuple):
@@ -174,6 +181,8 @@ class Harness(NamedTuple):
     """The file of the private home that a headless run reads as its stdin; None where it reads nothing."""
     answer: AnswerKind = AnswerKind.TEXT
     hooks: tuple[Hook, ...] = ()
+    hasty: bool = False
+    """Whether it asks its model before the memory server has answered; its first call is held until it was told of the tools."""
     masked: tuple[str, ...] = ()
     """Files of the work tree that could switch the hooks off and that no argument of ours beats: a launch hides those there are."""
     mcp_tool: str | None = None
@@ -270,11 +279,24 @@ def tunnel(facts: LaunchFacts) -> dict[str, str]:
 
 def outdated(harness: Harness, version: str) -> str | None:
     """Say why a harness that calls itself `version` is too old, or None when it is not or says nothing one can read."""
-    found = re.search(r"\d+(?:\.\d+)+", version)
-    if harness.version is None or found is None or tuple(map(int, found[0].split(".")[:4])) >= harness.version.floor:
+    found = _numbers(version)
+    if harness.version is None or not found or found >= harness.version.floor:
         return None
     floor = ".".join(map(str, harness.version.floor))
-    return f"{harness.title} {found[0]} is too old: {floor} or later is needed, because {harness.version.reason}"
+    return f"{harness.title} {'.'.join(map(str, found))} is too old: {floor} or later is needed, because {harness.version.reason}"
+
+
+def newer(harness: Harness, version: str, tested: str) -> str | None:
+    """Say that a harness is a major version beyond the one amem is tested with; None when it is not."""
+    if _numbers(version)[:1] <= _numbers(tested)[:1]:
+        return None
+    return f"{harness.title} {version} is newer than amem knows: it is tested with {tested} (make harnesses HARNESS={harness.name})"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of the first version in a text; none where there is none."""
+    found = re.search(r"\d{1,9}(?:\.\d{1,9})+", version)
+    return tuple(map(int, found[0].split(".")[:4])) if found is not None else ()
 
 
 def package_tree(binary: str) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ HARNESS = Harness(
     answer=AnswerKind.CLAUDE,
     hooks=HOOKS,
     mcp_tool="mcp__memory__{tool}",
-    login=Login(file=".claude/.credentials.json", command="claude, then /login", rewritten=True),
+    login=Login(file=".claude/.credentials.json", command="claude, then /login", rewritten=True, expiry=("claudeAiOauth", "expiresAt")),
     # The login is refreshed there. The profile call to api.anthropic.com may fail; a tunnel to it would carry unmetered model calls.
     tunnel_hosts=("platform.claude.com:443",),
     transcripts=(".claude/projects/*/*.jsonl",),

@@ -72,7 +72,12 @@ HARNESS = Harness(
     hooks=HOOKS,
     mcp_tool="memory-{tool}",
     model_required=frozenset({Auth.KEY, Auth.GATEWAY}),
-    login=Login(file=".copilot/config.json", command="copilot login (with storeTokenPlaintext), or set GH_TOKEN", rewritten=False),
+    login=Login(
+        file=".copilot/config.json",
+        command='copilot login, with "storeTokenPlaintext": true in ~/.copilot/settings.json; or set GH_TOKEN',
+        rewritten=False,
+        variables=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    ),
     tunnel_hosts=(
         "api.github.com:443",
         "api.individual.githubcopilot.com:443",

@@ -71,7 +71,7 @@ HARNESS = Harness(
     # Only system settings would beat them, and those must belong to uid 0 (0.61.0, 2026-11), which a sandbox does not have.
     masked=(".gemini/settings.json",),
     mcp_tool="mcp_memory_{tool}",
-    login=Login(file=".gemini/oauth_creds.json", command="gemini, then Login with Google", rewritten=True),
+    login=Login(file=".gemini/oauth_creds.json", command="gemini, then Login with Google", rewritten=True, expiry=("expiry_date",)),
     tunnel_hosts=("oauth2.googleapis.com:443", "www.googleapis.com:443"),
     transcripts=(".gemini/tmp/*/chats/session-*.jsonl",),
     transcript_shape="gemini",

@@ -38,11 +38,11 @@ def environment(facts: LaunchFacts) -> Mapping[str, str]:
 
 def files(facts: LaunchFacts) -> Mapping[str, bytes]:
     """`config.toml`, which Grok rewrites, and the hooks in a file of their own, which it trusts."""
-    server: dict[str, Any] = {"url": facts.mcp_url}
+    server: dict[str, Any] = {"url": facts.mcp_url, "startup_timeout_sec": 60}
     if facts.mcp_headers:
         server["headers"] = facts.mcp_headers
-    # The limits nest about fourfold: two give eight calls and 47 seconds on a 500, the default never gives up.
-    models: dict[str, Any] = {"max_retries": 2}
+    # The limits nest about fourfold: one gives four calls on a 500, the default never gives up.
+    models: dict[str, Any] = {"max_retries": 1}
     config: dict[str, Any] = {"cli": {"auto_update": False}, "features": dict.fromkeys(QUIET, False), "models": models}
     if facts.auth is not Auth.SUBSCRIPTION:
         model = facts.model or DEFAULT_MODEL
@@ -86,6 +86,8 @@ HARNESS = Harness(
     install="make harnesses HARNESS=grok",
     answer=AnswerKind.GROK,
     hooks=HOOKS,
+    # Else its model is told that the server "is still connecting" and goes on without its memory (1.0.41, 2026-11).
+    hasty=True,
     mcp_tool="memory__{tool}",
     login=Login(file=".grok/auth.json", command="grok login", rewritten=True),
     tunnel_hosts=("cli-chat-proxy.grok.com:443", "auth.x.ai:443"),

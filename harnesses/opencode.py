@@ -83,7 +83,9 @@ HARNESS = Harness(
     answer=AnswerKind.OPENCODE,
     hooks=HOOKS,
     mcp_tool="memory_{tool}",
-    login=Login(file=".local/share/opencode/auth.json", command="opencode auth login", rewritten=True),
+    login=Login(
+        file=".local/share/opencode/auth.json", command="opencode auth login, then GitHub Copilot", rewritten=False, part="github-copilot"
+    ),
     tunnel_hosts=("api.githubcopilot.com:443",),
     transcripts=(".amem/opencode/*.jsonl",),
     transcript_shape="opencode",

@@ -31,7 +31,8 @@ def environment(facts: LaunchFacts) -> Mapping[str, str]:
 
 def files(facts: LaunchFacts) -> Mapping[str, bytes]:
     """Settings: the auth type, quiet, tools visible to the model, hooks, memory; and none of its own memory beside ours."""
-    server: dict[str, Any] = {"httpUrl": facts.mcp_url, "trust": True}
+    # On a busy machine the memory server takes longer to start than the five seconds that Qwen waits for it (0.24.4, 2026-11).
+    server: dict[str, Any] = {"httpUrl": facts.mcp_url, "trust": True, "discoveryTimeoutMs": 60_000}
     if facts.mcp_headers:
         server["headers"] = facts.mcp_headers
     settings = {

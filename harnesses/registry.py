@@ -101,6 +101,13 @@ def find(harness: Harness, *, path: str, cache: str, machine: str, resolve: Reso
     return None if cached is None else _program(harness, cached, pin, pin.version, path, cache, machine, resolve)
 
 
+def manifest(binary: str) -> str | None:
+    """The package.json that names a program's version, of the npm package that it lies in; None for a program of no package."""
+    prefix, found, rest = binary.rpartition("/node_modules/")
+    package = "/".join(rest.split("/")[: 2 if rest.startswith("@") else 1])
+    return f"{prefix}{found}{package}/package.json" if found else None
+
+
 def _program(
     harness: Harness, binary: str, pin: Pin | None, pinned: str | None, path: str, cache: str, machine: str, resolve: Resolve
 ) -> Program | None:

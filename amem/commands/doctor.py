@@ -264,19 +264,18 @@ def _clock(context: Context) -> Line:
 
 
 def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
-    from amem.launch.plan import find_program
+    from amem.launch.plan import beyond, find_program, version_of
 
     for name in registry.names():
         if name == "command" or (asked is not None and name != asked):
             continue
         harness = registry.load(name)
         found = find_program(harness, context.environment)
-        if found is not None and found.pinned:
-            yield Line("harness", name, "ok", f"{found.pinned} (pinned)")
-        elif found is not None:
-            version = _version(found.argv)
-            old = outdated(harness, version)
-            yield Line("harness", name, "weak" if old else "ok", old or f"{version}: {found.argv[-1]}", harness.install if old else "")
+        if found is not None:
+            version = found.pinned or version_of(found) or _version(found.argv)
+            where = f"{found.pinned} (pinned)" if found.pinned else f"{version}: {found.argv[-1]}"
+            old, unknown = outdated(harness, version), beyond(harness, version)
+            yield Line("harness", name, "weak" if old or unknown else "ok", old or unknown or where, harness.install if old else "")
         elif asked is not None:
             yield Line("harness", name, "missing", "not on PATH and not in amem's cache", harness.install)
     home = context.environment.get("HOME") or os.path.expanduser("~")

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from aiohttp import web
+    from aiohttp.typedefs import Handler, Middleware
 
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
+    from amem.server.app import McpApp
     from amem.settings.root import Root
+
+
+HELD_S = 30.0
+"""How long a call waits for the memory server at most."""
 
 
 class Composition:
@@ -118,6 +124,8 @@ class Composition:
                 memory, session, token=self._token, board=self._ready.board, worker=worker, grading=self._grading, projection=projection
             )  # fmt: skip
             add_routes(app, mcp)
+            if found.harness.hasty:
+                app.middlewares.append(_holding(mcp))
 
         async def serve(doors: Doors, end: asyncio.Event) -> None:
             async with AsyncExitStack() as stack:
@@ -220,6 +228,19 @@ def _no_core() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     most = 1 if hard == resource.RLIM_INFINITY else min(1, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
+def _holding(mcp: "McpApp") -> "Middleware":
+    """Hold model calls until the harness was told which memory tools there are: a model that goes on without them has no memory."""
+    from aiohttp import web
+
+    @web.middleware
+    async def hold(request: "web.Request", handler: "Handler") -> "web.StreamResponse":
+        if request.method == "POST" and request.path.startswith("/v1"):
+            await mcp.until_listed(HELD_S)
+        return await handler(request)
+
+    return hold
 
 
 async def _own_door(memory: "Memory", session: "Session", worker: "ThreadPoolExecutor") -> "web.AppRunner":

@@ -8,6 +8,8 @@ changed meanwhile. A file of another shape, or with another name or address in i
 import json
 import os
 import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,22 +31,28 @@ class Carried:
     """A login that went in."""
 
     login: Login
-    source: str
-    """The host's file, links followed."""
-    digest: str
-    data: bytes = field(repr=False)
+    source: str = ""
+    """The host's file, links followed; empty for one that came in a variable."""
+    digest: str = ""
+    data: bytes = field(default=b"", repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What stands in the environment inside."""
     secrets: tuple[Secret, ...] = ()
     """Every text in it that may be a credential: what the account may present to its provider."""
 
 
-def read_login(harness: Harness, host_home: str) -> Carried | None:
-    """The harness's login on this machine, to be copied into the private home; None for a harness that carries none.
+def read_login(harness: Harness, host_home: str, find: Callable[[str], Secret | None] = lambda name: None) -> Carried | None:
+    """The harness's login on this machine, to be carried into the session; None for a harness that carries none.
 
-    Raises UnavailableError that says how to log in on the host.
+    `find` looks a variable up where the harness can have its login in one, which then counts before the file, as it does for the
+    harness itself. Raises UnavailableError that says how to log in on the host.
     """
     login = harness.login
     if login is None:
         return None
+    given = next((value for name in login.variables if (value := find(name)) is not None), None)
+    if given is not None:
+        return Carried(login=login, variables={login.variables[0]: given.reveal()}, secrets=(given,))
     source = os.path.realpath(os.path.join(host_home, login.file))
     try:
         with open(source, "rb") as file:
@@ -55,16 +63,53 @@ def read_login(harness: Harness, host_home: str) -> Carried | None:
         ) from error
     if len(data) > MAX_BYTES:
         raise UnavailableError(f"~/{login.file} has more than {MAX_BYTES} bytes, which is no login", hint=login.command)
+    if login.part is not None:
+        data = _part(login.part, data)
+        if not data:
+            raise UnavailableError(
+                f"{harness.title} is not logged in on this machine: ~/{login.file} has no {login.part}",
+                hint=f"{login.command}; or --auth key",
+            )
+    ended = _ended(login, data)
+    if ended is not None:
+        raise UnavailableError(
+            f"{harness.title}'s login on this machine ended on {ended}: ~/{login.file}",
+            hint=f"run {harness.binary} once outside amem, which renews it ({login.command} where it does not); or --auth key",
+        )
     return Carried(login=login, source=source, digest=_digest(data), data=data, secrets=tuple(map(Secret, _secrets(data))))
+
+
+def _part(name: str, data: bytes) -> bytes:
+    """A file with this member alone; empty where it has none."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return b""
+    return json.dumps({name: value[name]}).encode() if isinstance(value, dict) and name in value else b""
+
+
+def _ended(login: Login, data: bytes) -> str | None:
+    """When a login's token ended, in UTC; None while it holds, and where its file does not say."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    for key in login.expiry:
+        value = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value / 1000 < time.time():
+        return None
+    return time.strftime("%Y-%m-%d at %H:%M UTC", time.gmtime(value / 1000))
 
 
 def carry_home(carried: Carried, home: str) -> str | None:
     """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say."""
+    if not carried.login.rewritten or not carried.source:
+        return None
     found = read_file(home, carried.login.file, MAX_BYTES)
     name = f"~/{carried.login.file}"
     if isinstance(found, Refused):
         return f"the login {name} was not brought home: {found.why}" if found.why != "not there" else None
-    if found == carried.data:
+    if found == carried.data or _same(found, carried.data):
         return None
     shape = _shape(found)
     if shape is None or shape != _shape(carried.data):
@@ -78,6 +123,14 @@ def carry_home(carried: Carried, home: str) -> str | None:
     except OSError as error:
         return f"the refreshed login {name} was not brought home: {error.strerror}"
     return f"the login {name} was refreshed and brought home"
+
+
+def _same(found: bytes, data: bytes) -> bool:
+    """Whether two files say the same in another layout, as Grok's does at every start."""
+    try:
+        return bool(json.loads(found) == json.loads(data))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _replace(path: str, data: bytes) -> None:

@@ -1,5 +1,6 @@
 """What was asked, checked against the root's settings: every refusal of a launch stands here, before anything starts."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from amem.egress import routes, way
 from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
-from amem.harnesses.base import Auth, Harness, choose
+from amem.harnesses.base import Auth, Harness, choose, newer, outdated
 from amem.launch import backends, shown, trees
 from amem.launch.backends import Backend
 from amem.launch.care import Place, place
@@ -226,6 +227,10 @@ def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[st
     found = find_program(harness, environment)
     if found is None:
         raise UnavailableError(f"{harness.name} is not installed: no {harness.binary} on PATH or in amem's cache", hint=harness.install)
+    if (why := outdated(harness, version_of(found))) is not None:
+        found = find_program(harness, {**environment, "PATH": ""})
+        if found is None:
+            raise UnavailableError(why, hint=harness.install)
     for folder in map(Path, found.roots):
         if Path(os.path.realpath(root.path)).is_relative_to(folder) or any(
             home.is_relative_to(folder) for home in shown.homes(environment)
@@ -238,6 +243,27 @@ def find_program(harness: Harness, environment: Mapping[str, str]) -> registry.P
     """The harness on this machine: on PATH, else in the folder that `make harnesses` installs into."""
     cache = os.path.join(environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "amem", "harnesses")
     return registry.find(harness, path=environment.get("PATH", ""), cache=cache, machine=os.uname().machine, resolve=_resolve)
+
+
+def version_of(program: registry.Program) -> str:
+    """The version of a program, by its package or by its own file's name; empty where neither tells it. Nothing is run."""
+    if program.pinned is not None:
+        return program.pinned
+    path = registry.manifest(program.argv[-1])
+    if path is None:
+        name = os.path.basename(program.argv[-1])
+        return name if name[:1].isdigit() else ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return str(json.load(file)["version"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def beyond(harness: Harness, version: str) -> str | None:
+    """What to say of a program that is newer than amem knows; None when it is not."""
+    pin = registry.pins().get(harness.name)
+    return newer(harness, version, pin.version) if pin is not None else None
 
 
 def _resolve(path: str) -> str | None:

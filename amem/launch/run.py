@@ -19,7 +19,7 @@ from amem.launch import backends, care, instructions, trees
 from amem.launch.attend import Outcome, Sitting, attend
 from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir, own_bin, write_own_bin
-from amem.launch.plan import PORT, Asked, Plan, plan
+from amem.launch.plan import PORT, Asked, Plan, beyond, plan, version_of
 from amem.launch.presence import Presence
 from amem.launch.served import Served
 from amem.launch.shown import import_folder, key_folder, own_folders
@@ -131,7 +131,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
     config_home = settings.environment.get("XDG_CONFIG_HOME")
-    login = _login(found.harness, host_home) if found.auth is Auth.SUBSCRIPTION else None
+    login = _login(found.harness, host_home, settings.credentials) if found.auth is Auth.SUBSCRIPTION else None
     gated = settings.grants.gates.instruction_files == "approved"
     obeyed = instructions.find(settings.root, found.place, whole=gated)
     masked = instructions.maskable(obeyed, found.workdir) if gated else ()
@@ -141,7 +141,13 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     path = host.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
     inside = spec.SandboxSpec(
         argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
-        env=tuple({**spec.base_env(settings.environment, facts.home, "agent", path, host.shell(found.image or "")), **launch.env}.items()),
+        env=tuple(
+            {
+                **spec.base_env(settings.environment, facts.home, "agent", path, host.shell(found.image or "")),
+                **launch.env,
+                **(login.variables if login else {}),
+            }.items()
+        ),
         workdir=found.place.workdir,
         cwd=found.place.cwd,
         home=home,
@@ -177,11 +183,11 @@ def _door(found: Plan) -> "Door | None":
     return Door(loopback=found.backend.door == backends.LOOPBACK)
 
 
-def _login(harness: "Harness", host_home: str) -> "Carried | None":
+def _login(harness: "Harness", host_home: str, credentials: "Credentials") -> "Carried | None":
     """The harness's login on this machine. Raises UnavailableError."""
     from amem.launch.login import read_login
 
-    return read_login(harness, host_home)
+    return read_login(harness, host_home, credentials.find)
 
 
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
@@ -296,6 +302,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
                 note(f"this session starts at {ready.plan.label}: a session that had read {ready.plan.label} entries could write its tree")
             if ready.instructions is not None:
                 note(ready.instructions)
+            if (unknown := beyond(ready.plan.harness, version_of(ready.plan.program))) is not None:
+                note(unknown)
             if import_folder(ready.spec.workdir):
                 note(OWN_TREE)
             try:
@@ -447,7 +455,7 @@ def _write_home(ready: Prepared) -> None:
     """Put the harness's files into the home, 0600."""
     if ready.door is not None and ready.door.port is not None:
         write_own_bin(ready.home, ready.door.port)
-    login = {ready.login.login.file: ready.login.data} if ready.login is not None else {}
+    login = {ready.login.login.file: ready.login.data} if ready.login is not None and ready.login.data else {}
     for name, data in {**ready.launch.files, **login}.items():
         path = os.path.join(ready.home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

@@ -9,6 +9,7 @@ the same work and is checked before anything else is read.
 """
 
 import asyncio
+import contextlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -57,6 +58,7 @@ class McpApp:
         self._own_worker = worker is None
         self._worker = worker or new_worker()
         self._stopping = asyncio.Event()
+        self._listed = asyncio.Event()
         self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -95,7 +97,19 @@ class McpApp:
             manager = await asyncio.shield(self._ready)
         except UnavailableError as error:
             return _error(503, error.message)
+        if self._stopping.is_set():  # it waited while the server started, and the session ended meanwhile
+            return _error(503, "the session is over")
         return await _bridge(manager.handle_request, request, body)
+
+    async def until_listed(self, within_s: float) -> None:
+        """Wait until the harness has been told which tools there are, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._listed.wait()
+
+    def listed(self) -> None:
+        """Take note that the harness was told."""
+        self._listed.set()
 
     async def guard(self, request: web.Request) -> web.StreamResponse:
         """Answer a hook's question: POST /hook/pre-tool?harness=NAME with the raw event."""
@@ -197,6 +211,7 @@ def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
         ]
 
         async def list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+            mcp.listed()
             return types.ListToolsResult(tools=listed)
 
         async def call_tool(_: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:

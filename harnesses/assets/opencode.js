@@ -4,6 +4,7 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 
 const HOOK = @HOOK@;
+const TRIES = 4; // OpenCode itself tries for ever on 429, 5xx and a refused connection (1.18.33, 2026-11)
 const FOLDER = `${homedir()}/.amem/opencode`;
 
 function hook(kind, event) {
@@ -43,5 +44,10 @@ export const Amem = async ({ client, directory }) => ({
   "experimental.session.compacting": async (input) => note(client, "pre-compact", input.sessionID, "auto"),
   event: async ({ event }) => {
     if (event.type === "session.idle") await note(client, "session-end", event.properties.sessionID, "idle");
+    const status = event.type === "session.status" ? event.properties.status : undefined;
+    if (status?.type === "retry" && status.attempt >= TRIES && process.argv.includes("run")) {
+      console.error(`amem: the provider failed ${status.attempt} times in a row, so the run ends: ${status.message}`);
+      process.exit(1);
+    }
   },
 });

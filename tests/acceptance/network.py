@@ -19,8 +19,9 @@ class Attempts(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(0.01):
             for process in _descendants(self._launcher):
-                found = _counters(Path(f"/proc/{process}/net"))
-                if found and _namespace(process) != _namespace(self._launcher):
+                # A process on its way out has no namespace to name any more, and might have had the host's.
+                space = _namespace(process)
+                if space and space != _namespace(self._launcher) and (found := _counters(Path(f"/proc/{process}/net"))):
                     self.counters = found
                     break
 

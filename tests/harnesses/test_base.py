@@ -108,3 +108,16 @@ def test_a_version_below_the_floor_is_named(version: str, too_old: bool) -> None
     said = base.outdated(harness, version)
     assert (said is not None) == too_old
     assert said is None or "1.0 or later is needed, because it has no MCP" in said
+
+
+@pytest.mark.parametrize(("version", "beyond"), [("3.0.0", True), ("2.9.9", False), ("1.0.0", False), ("", False), ("2.1.332", False)])
+def test_a_major_version_beyond_the_tested_one_is_named(version: str, beyond: bool) -> None:
+    said = base.newer(registry.load("claude"), version, "2.1.332")
+    assert (said is not None) == beyond
+    assert said is None or "3.0.0 is newer than amem knows: it is tested with 2.1.332" in said
+
+
+@pytest.mark.parametrize("name", registry.pins().keys() - {"node"})
+def test_the_pinned_version_is_neither_too_old_nor_too_new(name: str) -> None:
+    harness, pin = registry.load(name), registry.pins()[name]
+    assert base.outdated(harness, pin.version) is None and base.newer(harness, pin.version, pin.version) is None

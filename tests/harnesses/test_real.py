@@ -1,88 +1,104 @@
-"""Every harness that npm has, for real: headless in the sandbox against the scripted provider, on a key."""
+"""Every harness that npm has, for real: headless in the sandbox, against the scripted provider, in every mode that it has."""
 
-import json
-import subprocess
+import re
+import signal
+import socket
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from amem.harnesses import compat, registry, totals
-from amem.hooks import turns
-from amem.model.call import Usage
+from amem.harnesses import compat, registry
+from amem.harnesses.base import Auth
 from amem.testing.provider import Running
-from tests.acceptance.conftest import PROJECT, Done, Place, confinement, place, provider  # noqa: F401 - fixtures
-from tests.acceptance.network import Attempts
+from tests.acceptance.conftest import Place, confinement, place, provider  # noqa: F401 - fixtures
+from tests.harnesses import lab, ways
+from tests.harnesses.ways import WAYS, launch, memory, opening, set_up, shell, told
 from tests.testing.installed import installed
 
 pytestmark = pytest.mark.real_harness
 
-
-class Ways(NamedTuple):
-    """How the provider's model asks this harness for things, and what its own account leaves out."""
-
-    shell: str
-    command: str
-    model: str
-    more: dict[str, Any]
-    t0: dict[str, Any]
-    side_calls: int = 0
-    """Calls that the provider answers and the harness does not count."""
+MODES = [(name, mode) for name in WAYS for mode in registry.load(name).auth]
+FACT = {"type": "fact", "title": "The widget counts from one", "body": "Seen in the widget's own output."}
+HANDOFF = "The widget was counted; nothing is left to do."
+UNHEEDED = {"claude": {"api.anthropic.com"}}
+"""Hosts that a login asks for and does well without: a tunnel there could carry model calls that nobody meters."""
 
 
-T0 = {"tool": "memory.t0"}
-D = {"description": "x"}
-HARNESSES = {
-    "claude": Ways("Bash", "command", "claude-sonnet-5-5", D, T0),
-    "codex": Ways("exec_command", "cmd", "gpt-5.1-codex", {}, T0),
-    "gemini": Ways("run_shell_command", "command", "gemini-2.5-pro", D, T0),
-    "qwen": Ways("run_shell_command", "command", "qwen3-coder", D | {"is_background": False}, T0),
-    # Grok declares no MCP tool to the model, and starts before its servers have answered: `search_tool` is how it asks for them.
-    "grok": Ways("run_terminal_command", "command", "fake-1", D, {"tool": "search_tool", "args": {"query": "memory"}}),
-    "copilot": Ways("bash", "command", "fake-1", D, T0),
-    "opencode": Ways("bash", "command", "fake-1", D, T0, side_calls=1),  # the session's title
-    "pi": Ways("bash", "command", "fake-1", {}, T0),
-}
+@pytest.fixture
+def login(tmp_path: Path, provider: Running) -> Iterator[lab.Lab]:  # noqa: F811
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    with lab.lab(folder, provider.url) as found:
+        yield found
 
 
-@pytest.fixture(params=HARNESSES)
+@pytest.fixture(params=WAYS)
 def harness(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     installed(name)
     return name
 
 
-def test_every_harness_that_is_said_to_be_shown_for_real_is_run_here() -> None:
-    said = {name for name, proof in compat.shown().items() if proof["key"] == "real"}
-    assert set(HARNESSES) == said - {"command"}  # which `make demo` and the acceptance tests run
+def test_every_mode_that_is_said_to_be_shown_for_real_is_run_here() -> None:
+    said = {(name, mode) for name, proof in compat.shown().items() for mode in Auth if proof.get(mode) == "real"}
+    assert set(MODES) == said - {("command", Auth.KEY), ("command", Auth.GATEWAY)}  # which `make demo` and the acceptance tests run
 
 
-def test_a_session_reads_memory_works_is_guarded_and_leaves_a_note(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
-    way = HARNESSES[harness]
-    shell = [{"tool": way.shell, "args": {way.command: command} | way.more} for command in ("cat /memory/x", "echo made-42 > made.txt")]
-    provider.load({"steps": [way.t0, *shell, {"text": "Done as asked."}]})
-    place.destination(provider.url)
-    done, asked_for = launch(place, harness, way.model)
+@pytest.mark.parametrize(("name", "mode"), MODES)
+def test_the_whole_job_in_every_mode(place: Place, provider: Running, login: lab.Lab, name: str, mode: Auth) -> None:  # noqa: F811
+    """Memory over MCP and by path, a shell command, the guard, a handoff; every token counted, and no other host asked for."""
+    installed(name)
+    known = place.amem("write", "--type", "fact", "--title", "How a model call leaves", "--body", "Through the egress.").out.strip()
+    read = memory(name, "t0")
+    steps = [
+        *opening(name), read, memory(name, "write", **FACT), shell(name, "cat /memory/x"), shell(name, f"cat /memory/{known}.md"),
+        shell(name, "echo made-42 > made.txt"), memory(name, "handoff", body=HANDOFF), {"text": "Done as asked."},
+    ]  # fmt: skip
+    title = {"match": "generating the session title", "steps": [{"text": "Count the widget"}]}
+    provider.load({"steps": steps, "conversations": [title], "models": [WAYS[name].model]})
+    flags = set_up(place, name, mode, provider.url, login if mode is Auth.SUBSCRIPTION else None)
+    ran = launch(place, name, flags)
+    done = ran.done
     assert done.code == 0, done.err + done.out
-    assert done.json["answer"] == "Done as asked."
+    session = done.json
+    assert (session["auth"], session["answer"]) == (mode, "Done as asked.")
     assert (place.tree / "made.txt").read_text() == "made-42\n"
+    entry = place.amem("get", session["entries"][0], "--json").json
+    assert (entry["title"], entry["author"]) == (FACT["title"], f"agent:{name}")
+    handoff = place.amem("get", session["handoffs"][0], "--json").json
+    assert (handoff["left_by"], len(session["handoffs"])) == ("agent", 1) and HANDOFF in handoff["body"]
+    assert [line["tool"] for line in place.log("reads.jsonl") if line.get("session") == session["id"]] == ["t0", "get"]
+    sent = "\n".join(exchange.body.decode("utf-8", "replace") for exchange in provider.log)
+    assert "is read with the memory tools" in sent, "the guard stopped the tool, and the model was told why"
+    assert "Through the egress." in sent, "the entry was read by path"
 
-    note = place.amem("handoff", "show", "--json").json
-    assert note["left_by"] == "hook"
-    assert "is read with the memory tools" in note["body"], "the guard stopped the tool, and the model was told why"
-    if harness != "copilot":  # 1.0.102 writes the last events of its transcript after it has run the hook
-        assert "Done as asked." in note["body"]
-    if way.t0 == T0:
-        assert {line["tool"] for line in place.log("reads.jsonl") if line.get("session") == done.json["id"]} == {"t0"}
+    counted = [exchange.usage for exchange in provider.log if exchange.usage is not None]
+    # OpenCode and Grok leave the call for the session's title out of their own account.
+    aside = [exchange for exchange in provider.log if exchange.step == -1 or title["match"].encode() in exchange.body]
+    own = told(place, name, session["id"])
+    assert own == ways.added([exchange.usage for exchange in provider.log if exchange.usage is not None and exchange not in aside])
+    assert len(aside) <= WAYS[name].title_retries
+    rows = session["usage"]
+    summed = sum(row["input"] + row["output"] + row["cache_read"] + row["cache_write"] for row in rows)
+    if mode is Auth.SUBSCRIPTION and name not in ways.FORWARDED:
+        assert {row["source"] for row in rows} == {"harness"} and summed == sum(own.values())
+    else:
+        assert {row["source"] for row in rows} == {"egress"} and summed == sum(used.total for used in counted)
+        assert all("status" not in row and "unmetered" not in row for row in rows)
 
-    # Nothing but the egress was asked for: no name looked up, no address outside loopback.
-    assert asked_for["TcpActiveOpens"] > 0, "the network was not watched"
-    assert [name for name, count in asked_for.items() if count and name != "TcpActiveOpens"] == []
+    # Nothing but the egress was asked for: no name looked up, no address outside loopback; and of the egress, no other host.
+    assert ran.asked_for["TcpActiveOpens"] > 0, "the network was not watched"
+    assert [counter for counter, count in ran.asked_for.items() if count and counter != "TcpActiveOpens"] == []
+    refused = {reason["host"] for line in place.log("decisions.jsonl") if not line["allow"] for reason in line["reasons"]}
+    assert refused == (UNHEEDED.get(name, set()) if mode is Auth.SUBSCRIPTION else set())
+    assert {f"{host}:443" for host, _, _ in login.asked} <= set(registry.load(name).tunnel_hosts)
 
 
 SWITCHES = {
     "claude": (".claude/settings.json", '{"disableAllHooks": true, "env": {"MEMORY_MCP_URL": "http://127.0.0.1:1/mcp"}}'),
     "codex": (".codex/config.toml", "[features]\nhooks = false\n"),
+    "gemini": (".gemini/settings.json", '{"hooksConfig": {"enabled": false}, "tools": {"enableHooks": false}}'),
     "qwen": (".qwen/settings.json", '{"disableAllHooks": true}'),
     "grok": (".grok/config.toml", "[features]\nhooks = false\n"),
     "copilot": (".github/copilot/settings.json", '{"disableAllHooks": true}'),
@@ -91,74 +107,120 @@ SWITCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SWITCHES)
-def test_a_work_tree_cannot_switch_the_guard_off(place: Place, provider: Running, name: str) -> None:  # noqa: F811
+def test_a_work_tree_cannot_switch_the_guard_off_and_a_note_is_left(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
     """In Claude Code, Codex and Qwen Code the settings that a repository brings along beat those of the home."""
-    installed(name)
-    way, (path, settings) = HARNESSES[name], SWITCHES[name]
+    path, settings = SWITCHES[harness]
     (place.tree / path).parent.mkdir(parents=True, exist_ok=True)
     (place.tree / path).write_text(settings)
-    provider.load({"steps": [{"tool": way.shell, "args": {way.command: "cat /memory/x"} | way.more}, {"text": "Done as asked."}]})
-    place.destination(provider.url)
-    done, _ = launch(place, name, way.model)
-    assert done.code == 0, done.err + done.out
-    assert "is read with the memory tools" in place.amem("handoff", "show", "--json").json["body"]
+    provider.load({"steps": [shell(harness, "cat /memory/x"), {"text": "Done as asked."}]})
+    ran = launch(place, harness, set_up(place, harness, Auth.KEY, provider.url))
+    assert ran.done.code == 0, ran.done.err + ran.done.out
+    (note,) = [place.amem("get", id, "--json").json for id in ran.done.json["handoffs"]]
+    assert note["left_by"] == ("launcher" if harness == "copilot" else "hook"), "Copilot ends its transcript after its last hook"
+    assert "is read with the memory tools" in note["body"], "the guard stopped the tool, and the model was told why"
+    assert "Done as asked." in note["body"]
 
 
-def test_what_a_harness_says_it_used_is_what_the_provider_counted(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
-    way = HARNESSES[harness]
-    provider.load({"steps": [{"tool": way.shell, "args": {way.command: "true"} | way.more}, {"text": "Done as asked."}]})
-    place.destination(provider.url)
-    done, _ = launch(place, harness, way.model)
-    assert done.code == 0, done.err + done.out
-    told = _sum(list(totals.read(harness, _usage_files(place, done.json["id"], harness)).models.values()))
-    counted = [exchange.usage for exchange in provider.log if exchange.usage is not None]
-    main = [used for used in counted if used is not None][way.side_calls :]
-    assert told == _sum(main)
-
-    rows = place.amem("usage", "--json").json["usage"]
-    assert sum(row["input"] + row["output"] for row in rows) == sum(used.input + used.output for used in counted)
+FAULTS = [*map(str, (400, 401, 403, 404, 429, 500, 529)), "refused", "stall"]
+SAID = {
+    "refused": r"refused|ECONNREFUSED|502|unreachable|cannot be reached|failed",
+    "stall": r"stall|timed? ?out|idle|partial|ended|closed|502|504",
+}
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_a_refusal_ends_the_run_and_is_not_tried_again(place: Place, provider: Running, harness: str, status: int) -> None:  # noqa: F811
-    provider.load({"steps": [{"text": "never said"}], "errors": [{"path": "/v1", "status": status}]})
-    place.destination(provider.url)
-    done, _ = launch(place, harness, HARNESSES[harness].model, "--timeout", "120s")
-    assert done.code not in (0, 4, 124), done.err
-    if status == 403:
-        calls = [exchange for exchange in provider.log if exchange.method == "POST"]
-        assert len(calls) <= 1 + (harness in ("grok", "opencode")), "the session's title is one more"
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failing_provider_ends_the_run_within_a_bound(place: Place, provider: Running, harness: str, fault: str) -> None:  # noqa: F811
+    """The launch's exit and message say what happened, and the usage line is there."""
+    url = provider.url
+    if fault == "refused":
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    elif fault == "stall":
+        provider.load({"steps": [{"text": "never finished " * 50, "fault": {"kind": "stall", "after": 3}}]})
+        place.environment |= {"LAB_IDLE_S": "4"}
+    else:
+        provider.load({"steps": [{"text": "never said"}], "errors": [{"path": "/v1", "status": int(fault), "message": "scripted trouble"}]})
+    ran = launch(place, harness, set_up(place, harness, Auth.KEY, url))
+    assert ran.done.code not in (0, 4, 124), ran.done.err
+    session = ran.done.json
+    assert session["reason"] in ("harness", "empty_answer")
+    assert re.search(SAID.get(fault, rf"{fault}|scripted trouble"), ran.done.err, re.IGNORECASE), ran.done.err
+    assert session["usage"] and session["calls"] == sum(row["calls"] for row in session["usage"])
+    if fault not in ("refused", "stall"):
+        assert sum(row["status"][fault] for row in session["usage"]) == session["calls"]
+    if fault == "403":
+        assert session["calls"] <= 1 + WAYS[harness].title_retries, "a refusal is not tried again"
 
 
-def launch(place: Place, harness: str, model: str, *words: str) -> tuple[Done, dict[str, int]]:  # noqa: F811
-    """Launch headless, the session's network watched from outside."""
-    command = place.command(
-        "launch", "--harness", harness, *place.launch_flags(), "--model", model, "--json", "--prompt", "do as the test says", *words
-    )  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=PROJECT, env=place.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    watch = Attempts(process.pid)
-    watch.start()
-    out, err = process.communicate(timeout=240)
-    return Done(process.returncode, out, err), watch.end()
+COMPACTING = {
+    "claude": (195_000, ("--", "--autocompact", "100000")),
+    "codex": (190_000, ("--", "-c", "model_auto_compact_token_limit=100000")),
+    "gemini": (900_000, ()),
+    "qwen": (250_000, ()),
+    "grok": (125_000, ()),
+    "copilot": (120_000, ()),
+    "opencode": (128_000, ()),
+    "pi": (126_000, ()),
+}
+"""What the provider says was used, and how the harness is told of a small window where it takes none from its configuration."""
 
 
-def _usage_files(place: Place, session: str, harness: str) -> list[list[dict[str, Any]]]:  # noqa: F811
-    home = place.root / "state" / "homes" / session
-    paths = [path for pattern in registry.load(harness).usage for path in sorted(home.glob(pattern))]
-    return [_events(path) for path in paths]
+def test_a_compaction_leaves_exactly_one_note(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
+    used, words = COMPACTING[harness]
+    steps = [
+        shell(harness, "echo counted the left shelf", usage={"input": used}),
+        shell(harness, "true", usage={"input": used}),
+        {"text": "Done as asked."},
+    ]
+    provider.load({"steps": steps, "side_text": "The left shelf was counted."})
+    ran = launch(place, harness, set_up(place, harness, Auth.KEY, provider.url), *words)
+    assert ran.done.code == 0, ran.done.err + ran.done.out
+    (note,) = [place.amem("get", id, "--json").json for id in ran.done.json["handoffs"]]
+    kind = "session-end" if harness == "gemini" else "pre-compact"  # Gemini fires it before each call: one note, rewritten
+    assert note["left_by"] == "hook" and f"- kind: {kind}\n" in note["body"]
+    assert "counted the left shelf" in note["body"]
 
 
-def _events(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_bytes())] if path.suffix == ".json" else list(turns.events(path.read_bytes().splitlines()))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_during_a_tool_call_leaves_a_handoff(place: Place, provider: Running, harness: str, number: signal.Signals) -> None:  # noqa: F811
+    provider.load({"steps": [shell(harness, "echo counted the left shelf"), shell(harness, "touch began; sleep 600"), {"text": "Never."}]})
+    ran = launch(place, harness, set_up(place, harness, Auth.KEY, provider.url), until=place.tree / "began", number=number)
+    session = ran.done.json
+    (note,) = [place.amem("get", id, "--json").json for id in session["handoffs"]]
+    assert note["left_by"] in ("hook", "launcher") and "counted the left shelf" in note["body"]
+    assert ran.done.code != 4 and session["state"] == "ended"
 
 
-def _sum(used: list[Usage]) -> dict[str, int]:
-    """Not every harness tells a cache write from other fresh input."""
-    return {
-        "fresh": sum(one.input + one.cache_write for one in used),
-        "output": sum(one.output for one in used),
-        "cache_read": sum(one.cache_read for one in used),
-    }
+SPAWNS = {
+    "claude": {
+        "tool": "Agent",
+        "args": {"description": "Left shelf", "prompt": "Count the left shelf.", "subagent_type": "general-purpose"},
+    },
+    "codex": {
+        "any": [
+            {"tool": "collaboration.spawn_agent", "args": {"message": "Count the left shelf.", "task_name": "left_shelf"}},
+            {"tool": "spawn_agent", "args": {"message": "Count the left shelf.", "task_name": "left_shelf"}},
+        ]
+    },
+    "gemini": {"tool": "invoke_agent", "args": {"agent_name": "generalist", "prompt": "Count the left shelf."}},
+    "qwen": {"tool": "agent", "args": {"description": "Left shelf", "prompt": "Count the left shelf.", "subagent_type": "general-purpose"}},
+    "grok": {"tool": "spawn_subagent", "args": {"description": "Left shelf", "prompt": "Count the left shelf."}},
+    "copilot": {
+        "tool": "task",
+        "args": {"description": "Left shelf", "prompt": "Count the left shelf.", "agent_type": "general-purpose", "name": "left"},
+    },
+    "opencode": {"tool": "task", "args": {"description": "Left shelf", "prompt": "Count the left shelf.", "subagent_type": "general"}},
+}
+
+
+@pytest.mark.parametrize("name", SPAWNS)
+def test_a_spawn_becomes_a_task(place: Place, provider: Running, name: str) -> None:  # noqa: F811
+    installed(name)
+    provider.load({"steps": [SPAWNS[name], {"text": "Left to others."}]})
+    ran = launch(place, name, set_up(place, name, Auth.KEY, provider.url), "--subagents", "board")
+    assert ran.done.code == 0, ran.done.err + ran.done.out
+    (task,) = place.amem("task", "list", "--json").json["tasks"]
+    assert task["status"] == "proposed"
+    sent = "\n".join(exchange.body.decode("utf-8", "replace") for exchange in provider.log)
+    assert f"subagents are tasks here; others run them. filed {task['id']}" in sent, "the model was told where its work is"
+    assert place.amem("task", "show", task["id"], "--json").json["body"].strip() == "Count the left shelf."

@@ -14,7 +14,7 @@ import pytest
 from amem.egress.flow import CREDENTIALS, HOP
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Place, confinement, place, provider  # noqa: F401 - fixtures
-from tests.harnesses.test_real import HARNESSES
+from tests.harnesses.ways import WAYS as HARNESSES
 from tests.testing.installed import installed
 
 pytestmark = pytest.mark.real_harness

@@ -95,3 +95,15 @@ def test_what_is_not_installed_is_none() -> None:
 
 def test_a_command_is_never_looked_for() -> None:
     assert find("command", {"/usr/bin/": "/usr/bin"}, path="/usr/bin") is None
+
+
+@pytest.mark.parametrize(
+    ("binary", "found"),
+    [
+        ("/c/node_modules/@anthropic-ai/claude-code/bin/claude.exe", "/c/node_modules/@anthropic-ai/claude-code/package.json"),
+        ("/c/node_modules/a/node_modules/b/bin/opencode", "/c/node_modules/a/node_modules/b/package.json"),
+        ("/home/u/.local/share/claude/versions/2.1.400", None),
+    ],
+)  # fmt: skip
+def test_the_manifest_is_that_of_the_innermost_package(binary: str, found: str | None) -> None:
+    assert registry.manifest(binary) == found

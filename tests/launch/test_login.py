@@ -10,6 +10,7 @@ import pytest
 from amem.errors import UnavailableError
 from amem.harnesses import registry
 from amem.launch.login import Carried, carry_home, read_login
+from amem.settings.credentials import Secret
 
 FILE = ".claude/.credentials.json"
 LOGIN = {
@@ -60,11 +61,65 @@ def test_the_tokens_of_a_login_are_known_and_do_not_print(homes: Homes) -> None:
     assert "sk-ant" not in repr(homes.carried)
 
 
-def test_no_login_says_how_to_log_in(tmp_path: Path) -> None:
+CARRYING = [name for name in registry.names() if registry.load(name).login is not None]
+
+
+@pytest.mark.parametrize("name", CARRYING)
+def test_no_login_says_how_to_log_in(tmp_path: Path, name: str) -> None:
+    harness = registry.load(name)
+    assert harness.login is not None
     with pytest.raises(UnavailableError) as caught:
-        read_login(registry.load("claude"), str(tmp_path))
-    assert "not logged in" in caught.value.message
-    assert caught.value.hint is not None and "/login" in caught.value.hint
+        read_login(harness, str(tmp_path))
+    assert caught.value.message.startswith(f"{harness.title} is not logged in on this machine: ~/{harness.login.file}")
+    assert caught.value.hint is not None and harness.login.command in caught.value.hint and "--auth key" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "login"),
+    [
+        ("claude", {"claudeAiOauth": LOGIN["claudeAiOauth"] | {"expiresAt": 1700000000000}}),
+        ("gemini", {"access_token": "ya29." + "a" * 30, "expiry_date": 1700000000000}),
+    ],
+)
+def test_a_login_that_ended_and_could_not_be_renewed_inside_says_so(tmp_path: Path, name: str, login: dict[str, object]) -> None:
+    harness = registry.load(name)
+    assert harness.login is not None
+    path = tmp_path / harness.login.file
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(login))
+    with pytest.raises(UnavailableError) as caught:
+        read_login(harness, str(tmp_path))
+    assert "ended on 2023-11-14 at 22:13 UTC" in caught.value.message
+    assert caught.value.hint is not None and f"run {harness.binary} once outside amem" in caught.value.hint
+    path.write_text(json.dumps(login).replace("1700000000000", "1990000000000"))
+    assert read_login(harness, str(tmp_path)) is not None
+    path.write_text(json.dumps(login).replace("1700000000000", '{"never": 1}'))
+    assert read_login(harness, str(tmp_path)) is not None, "what a file does not say is the harness's matter"
+
+
+def test_copilots_login_may_be_a_variable_of_the_host(tmp_path: Path) -> None:
+    given = {"GH_TOKEN": "github_pat_" + "x" * 40, "GITHUB_TOKEN": "of a runner"}
+    carried = read_login(registry.load("copilot"), str(tmp_path), lambda name: Secret(given[name]) if name in given else None)
+    assert carried is not None and carried.data == b"" and dict(carried.variables) == {"COPILOT_GITHUB_TOKEN": given["GH_TOKEN"]}
+    assert given["GH_TOKEN"] not in repr(carried)
+    assert carry_home(carried, str(tmp_path)) is None
+
+
+def test_of_opencodes_keys_only_its_github_login_goes_in(tmp_path: Path) -> None:
+    path = tmp_path / ".local/share/opencode/auth.json"
+    path.parent.mkdir(parents=True)
+    login = {"type": "oauth", "refresh": "ghu_" + "o" * 36, "access": "ghu_" + "o" * 36, "expires": 0}
+    path.write_text(json.dumps({"anthropic": {"type": "api", "key": "sk-of-another-provider"}, "github-copilot": login}))
+    carried = read_login(registry.load("opencode"), str(tmp_path))
+    assert carried is not None and json.loads(carried.data) == {"github-copilot": login}
+    private = tmp_path / "private"
+    (private / path.parent.relative_to(tmp_path)).mkdir(parents=True)
+    (private / path.relative_to(tmp_path)).write_text('{"github-copilot": {"access": "ghu_' + "p" * 36 + '"}}')
+    before = path.read_bytes()
+    assert carry_home(carried, str(private)) is None and path.read_bytes() == before
+    path.write_text('{"anthropic": {"type": "api", "key": "sk-of-another-provider"}}')
+    with pytest.raises(UnavailableError, match="has no github-copilot"):
+        read_login(registry.load("opencode"), str(tmp_path))
 
 
 def test_an_untouched_login_stays_as_it_is(homes: Homes) -> None:
