@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable
 from typing import Any
 
-from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, ThreadedResolver
+from aiohttp import ClientConnectorDNSError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
@@ -73,11 +73,19 @@ class Upstream:
         )
 
     async def send(self, method: str, url: str, headers: Headers, body: bytes | None) -> ClientResponse:
-        """Send a request once and return its answer, whose body is still to be read. Raises aiohttp.ClientError or OSError."""
+        """Send a request once and return its answer, whose body is still to be read.
+
+        Raises InwardAddressError, aiohttp.ClientError or another OSError.
+        """
         data: Any = body
         if body is not None and len(body) > _LARGE_BYTES:
             data = io.BytesIO(body)  # written in pieces, so that other streams go on meanwhile
-        return await self._session.request(method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False)
+        try:
+            return await self._session.request(method, URL(url, encoded=True), headers=headers, data=data, allow_redirects=False)
+        except ClientConnectorDNSError as error:
+            if isinstance(error.os_error, InwardAddressError):
+                raise error.os_error from None
+            raise
 
     async def close(self) -> None:
         """Close every connection."""
