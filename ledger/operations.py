@@ -190,7 +190,8 @@ class Operations(Reading):
                 return Refused(Why.REFUSED, f"{task} has no handoff of this claim: say what was done first", hint)
             if check and not (found.checked == "verified" and found.checked_fence == fence):
                 state = found.checked if found.checked_fence == fence else None
-                return Refused(Why.REFUSED, f"the checks of {task} are {state or 'not run'} in this claim: they must be verified")
+                hint = f"release it, then: amem work --task {task}"
+                return Refused(Why.REFUSED, f"the checks of {task} are {state or 'not run'} in this claim: they must be verified", hint)
             return work.do(ev.Completed(task=task, by=by, at_ms=work.at(found), fence=fence, handoff=handoff))
 
         if not check:

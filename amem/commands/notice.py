@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from amem.cli.output import one_line, print_json
 from amem.errors import AmemError, ConfigError, UnavailableError
 
 if TYPE_CHECKING:
+    from amem.memory.notice import Waiting
     from amem.settings.grants import Notice
 
 TIMEOUT_S = 20.0
@@ -57,21 +57,28 @@ def send(context: Context, turn: int | None) -> int:
     from amem.memory.notice import lock
 
     sending = lock(context.root.state / "notice.sending")
-    fcntl.flock(sending, fcntl.LOCK_EX)  # before the turn is given up: there is never more than one that sends and one that waits
-    if turn is not None:
-        os.close(turn)
+    try:
+        fcntl.flock(sending, fcntl.LOCK_EX)  # before the turn is given up: there is never more than one that sends and one that waits
+        if turn is not None:
+            os.close(turn)
+        with keep.changing(context.root.state / "notice.json") as document:
+            return _tell(context, document)
+    finally:
+        os.close(sending)
+
+
+def _tell(context: Context, document: dict[str, Any]) -> int:
+    """Send what waits, unless all of it was told before, and take note of it."""
     notice, tasks = _notice(context), _waiting(context)
-    path = context.root.state / "notice.json"
-    with suppress(AmemError):
-        if not tasks.items() - keep.read(path).get("told", {}).items():
-            return 0
+    told = document.get("told", {})
+    if all(told.get(id) == list(one) for id, one in tasks.items()):
+        return 0
     why = None
     try:
         _send(context, notice, tasks)
     except AmemError as error:
         why = error.message
-    with keep.changing(path) as document:
-        document.update({"told": tasks if why is None else document.get("told", {}), "sent": why is None, "why": why})
+    document.update({"told": tasks if why is None else told, "sent": why is None, "why": why})
     return 0 if why is None else 1
 
 
@@ -81,7 +88,7 @@ def _notice(context: Context) -> "Notice":
     return context.grants.notice
 
 
-def _waiting(context: Context) -> Mapping[str, str]:
+def _waiting(context: Context) -> "Mapping[str, Waiting]":
     from amem.ledger.opening import open_reading
     from amem.memory import notice
 
@@ -89,7 +96,7 @@ def _waiting(context: Context) -> Mapping[str, str]:
         return notice.waiting(ledger, context.grants)
 
 
-def _send(context: Context, notice: "Notice", tasks: Mapping[str, str]) -> None:
+def _send(context: Context, notice: "Notice", tasks: "Mapping[str, Waiting]") -> None:
     """Raises UnavailableError when it did not arrive."""
     from amem.memory.notice import document
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import amem
 from amem.ledger import events as ev
@@ -60,24 +60,31 @@ def why(task: Task) -> str | None:
     return "admission" if principal.kind(task.creator) != "human" else None
 
 
-def waiting(ledger: "Reading", grants: "Grants") -> Mapping[str, str]:
-    """The tasks that need a person, and why, by their ids."""
+class Waiting(NamedTuple):
+    """A task that needs a person: why, and after how many attempts."""
+
+    why: str
+    attempts: int
+
+
+def waiting(ledger: "Reading", grants: "Grants") -> Mapping[str, Waiting]:
+    """The tasks that need a person, by their ids."""
     return dict(_waiting(ledger, grants))
 
 
-def _waiting(ledger: "Reading", grants: "Grants") -> Iterator[tuple[str, str]]:
+def _waiting(ledger: "Reading", grants: "Grants") -> Iterator[tuple[str, Waiting]]:
     from amem.ledger.store import Filter
 
     statuses = (Status.PROPOSED, Status.ADMITTED, Status.BLOCKED)
     for domain in grants.domains:
         for task in ledger.list(Filter(domains=(domain,), statuses=statuses, limit=MOST)).tasks:
             if (reason := why(task)) is not None:
-                yield task.id, reason
+                yield task.id, Waiting(reason, task.fence)
 
 
-def document(tasks: Mapping[str, str]) -> dict[str, Any]:
+def document(tasks: Mapping[str, Waiting]) -> dict[str, Any]:
     """What a command reads, and a webhook gets."""
-    return {"event": "tasks.waiting", "tasks": [{"id": id, "why": reason} for id, reason in sorted(tasks.items())], "total": len(tasks)}
+    return {"event": "tasks.waiting", "tasks": [{"id": id, "why": one.why} for id, one in sorted(tasks.items())], "total": len(tasks)}
 
 
 def lock(path: Path) -> int:

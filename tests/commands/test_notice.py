@@ -64,9 +64,26 @@ def test_a_command_hears_of_what_needs_a_person(amem: Run, tmp_path: Path) -> No
     told(tmp_path / "root", f"command = ['/bin/sh', '-c', 'cat > {out}']")
     filed(amem, "For agents")
     name = filed(amem, "Sign the secret contract", "--requires", "human")
-    assert settled(tmp_path / "root" / "state" / "notice.json") == {"sent": True, "told": {name: "human"}, "why": None}
+    assert settled(tmp_path / "root" / "state" / "notice.json") == {"sent": True, "told": {name: ["human", 0]}, "why": None}
     heard = json.loads(out.read_text())
     assert heard == {"event": "tasks.waiting", "tasks": [{"id": name, "why": "human"}], "total": 1}
+
+
+def test_what_was_told_is_not_told_again_until_it_waits_anew(amem: Run, tmp_path: Path) -> None:
+    out = tmp_path / "heard"
+    name = filed(amem, "T")
+    told(tmp_path / "root", f"command = ['/bin/sh', '-c', 'cat >> {out}; echo >> {out}']")
+
+    def blocked_again() -> int:
+        """How often it was told of once another sender has come to its end."""
+        fence = document(amem, "claim", name)["fence"]
+        with open_ledger(Root(tmp_path / "root"), grants.load(Root(tmp_path / "root").grants)) as ledger:
+            ledger.block(name, by="human:asf:you", on="a key", fence=fence)
+        assert amem("notice", "send")[0] == 0 and amem("notice", "send")[0] == 0
+        document(amem, "unblock", name)
+        return len(out.read_text().splitlines())
+
+    assert (blocked_again(), blocked_again()) == (1, 2)
 
 
 def test_a_webhook_gets_ids_and_no_words(amem: Run, tmp_path: Path, hook: tuple[str, list[dict[str, Any]]]) -> None:
