@@ -14,7 +14,7 @@ from amem.policy.reasons import visible
 from amem.policy.scan_codes import Cut, cut, run_together, stretches
 from amem.policy.scan_phrases import phrases
 from amem.policy.scan_secrets import SHOWN, secrets
-from amem.policy.scan_text import hidden, odd_characters, plain, unleet
+from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
 from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, foreign, hits, sentences, span, word_starts
 
 EXCERPT_LENGTH = 160
@@ -47,6 +47,9 @@ def _find(text: str) -> Iterator[Finding]:
     for name, start, end in secrets(text, whole.low, whole.long_words):
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
     yield from _spoken(whole)
+    if (whole_words := mended(whole.low)) is not None:
+        for said in _spoken(_cut(whole_words)):
+            yield Finding(said.cls, said.excerpt, 0)
     budget = 2 * len(text) + 4096
     waiting = [(0, stretches(whole, outermost=True), 1)]
     while waiting:
@@ -66,7 +69,7 @@ def _find(text: str) -> Iterator[Finding]:
         for inner in _spoken(inside):
             yield Finding(inner.cls, inner.excerpt, start)
         if depth < DEPTH_LIMIT and stretch.deeper:
-            waiting.append((start, stretches(inside, outermost=False), depth + 1))
+            waiting.append((start, stretches(inside, outermost=depth == 1), depth + 1))
 
 
 def _cut(text: str) -> Cut:
@@ -141,8 +144,8 @@ _TOLD = re.compile(
 
 def _quoted(text: str, start: int, end: int) -> bool:
     """Whether a place stands in quotation marks, code or a quotation, in a text that says why it quotes it."""
-    # A word holds the marks that stick to it, so the place is looked at with its first and last characters.
-    before, after = text[max(0, start - _QUOTE_REACH) : start + 2], text[max(start, end - 2) : end + _QUOTE_REACH]
+    # A word holds the marks that stick to it, and a place may reach past the quotation: what closes it stands anywhere after the start.
+    before, after = text[max(0, start - _QUOTE_REACH) : start + 2], text[start + 2 : end + _QUOTE_REACH]
     line = before.rpartition("\n")[2]
     marked = line.lstrip().startswith(">") or any(
         mark in line and close in after.partition("\n")[0] for mark, close in zip(_OPENING, _CLOSING, strict=True)

@@ -193,7 +193,7 @@ def cut(text: str, low: str, odd: set[str]) -> Cut:
 def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
     """The encoded stretches of a text: what reads as text when decoded, and what is long and reads as nothing.
 
-    The old ciphers are tried on the outermost text only.
+    The old ciphers are tried on the outermost text, and on what is encoded in it.
     """
     if of.odd:
         if said := spoken(of.text):
@@ -202,6 +202,10 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
             yield Stretch(0, folded, deeper=False)
         yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
     yield from _of_long_words(of)
+    for match in _BROKEN.finditer(of.text):
+        joined = "".join(match[0].split())
+        if len(set(map(len, match[0].split()[:-1]))) == 1 and _dense(joined) and (read := _from_alphabet(joined)) is not None:
+            yield Stretch(match.start(), read)
     if _RUNS.search(of.shape) is not None:
         spans = [match.span() for match in _WORD.finditer(of.text)]
         for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
@@ -316,6 +320,8 @@ _WORD = re.compile(r"\S+")
 _LONG_RUN = re.compile(r"(?<!\S)\S{16,}")
 _HEX_ALONE = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 _CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
+_BROKEN = re.compile(r"(?<!\S)(?:[A-Za-z0-9+/_-]{8,39}\s{1,3}){3,400}[A-Za-z0-9+/_-]{2,39}={0,2}(?!\S)")
+"""Base64 broken into groups of one length, shorter than a line."""
 _RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
 _SPELLED = re.compile(r"[1\-]{8,}")
 _LONG_WORDS = re.compile(r"[WL]")
@@ -342,9 +348,8 @@ def _readable(data: bytes) -> str | None:
             text = data.decode(coding)
         except UnicodeDecodeError:
             continue
-        if text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable() and sum(map(str.isalpha, text[:400])) * 2 >= len(
-            text[:400]
-        ):
+        lettered = sum(map(str.isalpha, text[:400])) * 2 >= len(text[:400]) or _HEX_ALONE.fullmatch(text) is not None
+        if lettered and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable():
             return text
     return None
 

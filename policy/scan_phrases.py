@@ -61,6 +61,38 @@ PHRASES = (
     _phrase("tool_syntax", "action input", r"(?m:^)\s{0,8}action\s*:\s*[\w.-]{1,60}\s*\n\s{0,8}action input\s*:"),
     _phrase("tool_syntax", "[tool|[function", r"\[(?:tool|function)[ _-]?(?:output|result|response|call)\]\s*(?:system|assistant|user|developer)\s*:"),
     _phrase("tool_syntax", "##", r"(?m:^)#{2,4}\s*(?:system|assistant|instruction|human|user)\s*:"),
+    # The same in other words: instructions made void, set aside, or declared over; what you were told.
+    _phrase("instruction", " you ", r"\b(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\s+(?:that\s+)?you\s+(?:got|received|have|had|were)\b[^.!?\n]{0,60}\b(?:no longer appl|(?:are|is|were) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|replaced|overridden))"),
+    _phrase("instruction", "your ", r"\byour\s+(?:earlier |previous |prior |old |original |current |initial |system ){0,2}(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\b[^.!?\n]{0,30}\b(?:no longer appl|(?:are|is) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|overridden))"),
+    _phrase("instruction", "set aside|throw |pay no |take no notice|stop following|stop obeying|cease |abandon ", r"\b(?:set aside|throw (?:out|away)|pay no (?:attention|heed) to|take no notice of|stop (?:following|obeying)|cease (?:following|obeying)|abandon)\s+(?:all |any |of |the |everything ){0,3}(?:your |previous |prior |earlier |above |system |developer'?s? ){1,2}(?:\w{1,12} )?(?:instructions?|rules|guidelines|guidance|directions|directives|prompt|policies|orders|training)\b"),
+    _phrase("instruction", "pay no |take no notice|ignore |disregard |forget ", r"\b(?:pay no (?:attention|heed) to|take no notice of|ignore|disregard|forget)\s+(?:all |any |the |of ){0,3}(?:instructions?|rules|guidelines|guidance|directions|directives|orders)\s+(?:that\s+)?you\s+(?:received|got|were given|have been given)\b"),
+    _phrase("instruction", "obey |heed |comply ", r"\b(?:do not|don'?t|never)\s+(?:obey|heed|comply with)\s+(?:the |your |any |its ){0,2}(?:previous |prior |earlier |system |developer'?s? |operator'?s? |owner'?s? )(?:\w{1,12} )?(?:instructions?|rules|guidelines|prompt|policies|orders)\b"),
+    _phrase("instruction", "ignore |disregard |forget ", r"\b(?:ignore|disregard|forget)\s+(?:all |any |the |of ){0,2}(?:text|content|messages?|words|context)\s+(?:above|before this|so far)\b"),
+    _phrase("instruction", "treat ", r"\btreat\s[^.!?\n]{0,30}\b(?:above|before)\b[^.!?\n]{0,20}\bas (?:void|null|cancell?ed|obsolete)\b"),
+    _phrase("instruction", "your ", r"\b(?:print|repeat|output|show|quote|recite|write|display|reveal|tell|give)\b[^.!?\n]{0,40}\byour\s+(?:full |entire |whole )?(?:system|initial|original|hidden|developer)\s+(?:message|prompt|instructions?)\b"),
+    _phrase("instruction", "what were you", r"\bwhat were you (?:told|instructed)\b[^.!?\n]{0,40}\b(?:prompt|instructions?|beginning)\b"),
+    # Files that only their owner reads, on their way out.
+    _phrase("instruction", ".env|.ssh|.aws|id_rsa|/etc/shadow|.netrc|.npmrc|.kube", r"\b(?:post|send|upload|e-?mail|copy|paste|push|publish|forward|transmit|curl|exfiltrate)\b[^!?\n]{0,40}(?:(?<![\w.])\.env\b|\.ssh\b|\.aws\b|id_rsa|/etc/shadow|\.netrc|\.npmrc|\.kube\b)[^!?\n]{0,60}(?:https?://|\bgist\b|pastebin|webhook|[\w.-]@[\w-]{1,40}\.|\bcollector\b|\battacker\b)"),
+    _phrase("instruction", " keys |secrets |credentials |passwords ", r"\b(?:post|send|upload|e-?mail|forward|transmit)\s+(?:all |any |the |every ){1,2}(?:api |secret |private |access )?(?:keys|secrets|credentials|passwords)\s+(?:from|in|of|stored)\b[^!?\n]{0,40}\bto\s+(?:https?://|[\w.-]{1,64}@)"),
+    # Kept from the people who should know.
+    _phrase("instruction", "without telling|without informing|without asking|without alerting|without notifying", r"(?:^|[.!?\n]\s{0,3})without (?:telling|informing|asking|alerting|notifying) (?:the |any |your )?(?:user|operator|owner|human)s?\s?,"),
+    _phrase("instruction", "mention |disclose |reveal |report ", r"\b(?:do not|don'?t|never)\s+(?:mention|disclose|reveal|report)\s+(?:this|these|that|it|the)\b[^.!?\n]{0,24}\bto (?:the |any |your )?(?:user|operator|human|owner|anyone)s?\b"),
+    _phrase("instruction", "keep th|keep it", r"\bkeep (?:this|it|that|these)\b[^.!?\n]{0,16}\b(?:hidden|secret|concealed)\b[^.!?\n]{0,4}\bfrom (?:the |your )?(?:user|operator|human|owner)s?\b"),
+    # Who the reader is to be, and who says so.
+    _phrase("instruction", " mode", r"\byou (?:are|have been|were) (?:now )?(?:granted|given|in|switched (?:in)?to|placed in)\s+(?:the )?(?:developer|debug|god|admin|root|jailbreak|unrestricted|unfiltered) mode\b"),
+    _phrase("instruction", "safety checks|safety controls|safety rails|safety rules", r"\bsafety (?:checks|controls|rails|rules) are (?:now )?(?:disabled|off|lifted|suspended|removed|deactivated)\b"),
+    _phrase("instruction", "act as |behave as |behave like ", r"\b(?:act as|behave (?:as|like)) (?:an? )?(?:ai|assistant|model|llm|chatbot)\b[^.!?\n]{0,20}\b(?:no|without)\s(?:any )?(?:limits|limitations|rules|restrictions|filters|guidelines)\b"),
+    _phrase("instruction", " you to ", r"\bi (?:hereby )?(?:authori[sz]e|permit|allow|order|command|instruct) you to (?:bypass|ignore|skip|override|disable|reveal|disregard|delete)\b"),
+    _phrase("instruction", "mark this", r"\bmark this (?:entry|note|memory|document|file) as (?:verified|trusted|approved)\b"),
+    # What is to last.
+    _phrase("instruction", "future |subsequent |later |new ", r"\b(?:in|for|at the start of) (?:every|all|each|any) (?:future|subsequent|later|new) (?:session|conversation|chat|run|task)s?\b\s?,?\s?(?:begin|start by|first|always|you must|run|fetch|call|send|ignore)\b"),
+    _phrase("instruction", "summaris|summariz", r"\bwhen (?:you )?summari[sz](?:e|ing) (?:this|the)\b[^.!?\n]{0,24},\s?(?:always|you must|make sure|recommend|say|tell|never|do not)\b"),
+    _phrase("instruction", "memory", r"\b(?:persist|store|save|remember|keep) this (?:rule|instruction|directive|order) (?:in|to) (?:your |the )?(?:\w{1,10} )?memory\b"),
+    _phrase("instruction", "without ", r"\b(?:run|execute) (?:the following|this) (?:shell |bash )?(?:commands?|code|script)\b[^.!?\n]{0,30}\bwithout (?:asking|confirm\w{1,6}|telling|approval|permission)\b"),
+    # To every reader.
+    _phrase("broadcast", "dear ", r"\bdear (?:language model|ai|assistant|llm|agent|chatbot|claude|chatgpt|gpt|model)\b"),
+    _phrase("broadcast", "llm reader|ai reader|agent reader|llms:|model reader", r"(?m:^)\s{0,4}(?:llm|ai|agent|model|assistant) readers?\s?:"),
+    _phrase("broadcast", "agent|assistent|asistent|агент|ассистент", r"(?:^|[\n.!?]\s{0,3})(?:an alle|a tous les|aux|a todos los|a todos os|a tutti gli|aan alle|do wszystkich|catre toti|till alla|til alle|всем|усім)\s(?:ki-?|ia |ai-?)?(?:agent\w{0,4}|assistent\w{0,3}|asistent\w{0,3}|assistant\w{0,3}|агент\w{0,3}|ассистент\w{0,3})\s?[:,!]"),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\u2800\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Characters that show as nothing, as the inside of a class: default-ignorable code points (Unicode 16) and fillers."""
@@ -49,6 +49,25 @@ _LOOKALIKES = {
 _PLAIN = str.maketrans({look: latin for latin, looks in _LOOKALIKES.items() for look in looks})
 _LEET = str.maketrans("013456789@$!|+€£l", "oieasgtbgasiitesi")
 """Digits and signs as the letters they stand for. `1`, `l`, `!` and `|` all become `i`: the words are looked up in the same form."""
+
+
+_SPELLED_OUT = re.compile(r"(?<![a-z0-9])[.\-_·/]?(?:[a-z][.\-_·/]){2,80}[a-z]?(?![a-z0-9])")
+_SPELLED_LONG = re.compile(r"(?<![a-z0-9])(?:[a-z][.\-_·/]){4}")
+"""One word, letter by letter: `i.g.n.o.r.e.`; where one is long, short ones count as well."""
+_WITHIN = re.compile(r"(?<=[a-z])(?:\*{1,3}|_{2}|~~|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"'])(?=[a-z])")
+"""What stands inside a word and is not seen where the text is shown: emphasis, a tag, the seam of two strings."""
+_AROUND = re.compile(r"\*{1,3}|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"']")
+_WITHIN_LEAST = 2
+
+
+def mended(low: str) -> str | None:
+    """A plain text without what breaks its words apart; None where nothing does."""
+    found = low
+    if any(sign in low for sign in ("*", "</", "+", "__", "~~")) and len(_WITHIN.findall(low)) >= _WITHIN_LEAST:
+        found = _AROUND.sub("", _WITHIN.sub("", found))
+    if _SPELLED_LONG.search(found) is not None:
+        found = _SPELLED_OUT.sub(lambda match: "".join(filter(str.isalpha, match[0])) + " ", found)
+    return None if found == low else found
 
 
 class Hidden(NamedTuple):

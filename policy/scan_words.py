@@ -18,6 +18,7 @@ _LEXICON: dict[str, str] = {
         ignora ignorad ignoren ignorez ignorer ignorar ignorare ignorate ignoriere ignoriert ignorieren ignorier negeer negeren ignorera ignorer
         ignoruj ignoruje ignorujcie zignoruj ignoreaza ignorati ignoruj ignorujte ignorirajte ignorisi abaikan hiraukan lupakan huwag_pansinin balewalain
         oublie oubliez oublier neglige negligez olvida olvidad olvide olviden olvidate olvidar descarta descarte omite haz_caso esqueca esquecam esquecer desconsidere desconsiderar
+        geen_rekening plus_compte pas_compte caso_omiso fais_abstraction faites_abstraction uyma uymayin
         vergiss vergesst vergessen missachte missachten vergeet dimentica dimenticate dimenticare trascura tralascia zapomnij pomin lekcewaz
         игнорируй* игнорирова* проигнорируй* забудь* забыть отбрось* пренебреги* ігноруй* проігноруй* забудьте забудь
         unut* yoksay* yok_say goz_ardi gormezden bo_qua quen phot_lo glom bortse glem uita ignora zapomen zapomente nezohledn*""",
@@ -35,10 +36,10 @@ _LEXICON: dict[str, str] = {
     "A": """all any every each entire whole toutes tous alle allen saemtliche samtliche todas todos toda tutte tutti cualquier
         wszystkie wszystkich wszystko всех всю всі усі tum butun hepsini semua segala seluruh tat_ca moi lahat toate alla alt vsechny vsechna minden kaikki ola""",
     # S: everything
-    "S": "everything anything alles tout todo tutto все всё wszystko hepsini semuanya",
+    "S": "everything anything alles tout todo tudo tutto все всё wszystko hepsini semuanya",
     # Y: the reader's
     "Y": """your yours ur votre vos tes ta ton tus tu sus su vuestras vuestro seus suas seu sua teus tuas deine deinen deiner deines deinem ihre ihren uw jouw je tue tuoi tuo vostre
-        twoje twoich twoj swoje swoich свои своих твои ваши ваших твой твоих твої ваші senin sizin anda kamu cua_ban ban iyong inyong ale_tale din dina ditt dine""",
+        twoje twoich twoj swoj swoje swoich свои своих твои ваши ваших твой твоих твої ваші senin sizin anda kamu cua_ban ban iyong inyong ale_tale din dina ditt dine""",
     # U: the reader
     "U": "you u vous toi usted ustedes voce voces du sie tu jij ty вы ты ви sen siz anda kamu",
     # I: what a reader was told to do
@@ -47,7 +48,7 @@ _LEXICON: dict[str, str] = {
         instructies instructie richtlijnen aanwijzingen instruktioner instruksjoner anvisningar instrukcj* wytyczn* polecen* инструкц* указани* директив* інструкц* вказівк*
         talimat* yonerge* instruksi petunjuk arahan huong_dan chi_dan chi_thi tagubilin panuto instructiuni instructiunile pokyny instrukce utasitas* ohje* odigies""",
     # M: prompt
-    "M": "prompt prompts systemanweisungen systemanweisung systemprompts systemprompt preprompt metaprompt invite systemaufforderung промпт* prompta promptu promptunu promptul",
+    "M": "prompt prompts systemanweisungen systemanweisung systemprompts systemprompt preprompt metaprompt invite systemaufforderung systeemprompt промпт* prompta promptu promptunu promptul",
     # R: rules, of whatever kind
     "R": """rule rules policy policies restriction restrictions constraint constraints orders commands programming training protocols safeguards guardrail guardrails limitations
         regles regle politique politiques restrictions contraintes ordres reglas normas politicas restricciones ordenes comandos regras restricoes comandos regeln regel befehle beschrankungen
@@ -78,8 +79,8 @@ _LEXICON: dict[str, str] = {
     "s": "tell inform mention alert notify warn",
     # T: show, tell
     "T": """show dump expose print display output repeat give share provide return list write append paste include echo say read fetch copiez copie donne donnez dites imprime imprimez montre montrez repete repetez
-        muestre imprime escribe dime dame repite mostre imprima escreva diga repita zeige zeig drucke ausgeben wiederhole sage gib stampa scrivi ripeti dimmi laat toon herhaal geef
-        pokaz wypisz powtorz podaj напиши* повтори* выведи* скажи* сообщи* напиши goster* yazdir* tekrarla* soyle* tampilkan katakan ulangi hien_thi""",
+        muestre imprime escribe dime dame repite mostre imprima escreva diga repita zeige zeig drucke ausgeben wiederhole gib stampa scrivi ripeti dimmi laat toon herhaal geef
+        pokaz wypisz powtorz podaj напиши* повтори* выведи* напиши goster* yazdir* tekrarla* soyle* tampilkan katakan ulangi hien_thi""",
     # X: send away
     "X": """send email post upload forward transmit submit export curl transfer mail relay copy deliver sync envoyez envoyer envoie transferez exportez envia enviar envie envien reenvia sube exporta
         enviar envie encaminhe sende senden schicke schick ubermittle leite invia inviate inoltra carica stuur verstuur wyslij przeslij отправь* отправить перешли* надішли* gonder* ilet kirim*""",
@@ -95,11 +96,11 @@ _LEXICON: dict[str, str] = {
     # v: must
     "v": "must should shall will doit doivent devez debe deben debes deve devem devono muss mussen musst soll sollen moet moeten musi musisz должен должны должна повинен malisin gerekir harus phai",
     # N: not
-    "N": "not no never dont doesnt cannot without avoid cant wont shouldnt mustnt neither nor nicht kein keine ne pas sans nunca jamais sin sem senza non nao nie не нет без без ні degil jangan tidak khong",
+    "N": "nichts niets rien nada niente ничего not no never dont doesnt cannot without avoid cant wont shouldnt mustnt neither nor nicht kein keine ne pas sans nunca jamais sin sem senza non nao nie не нет без без ні degil jangan tidak khong",
     # F: follow
-    "F": "follow obey comply adhere heed listen observe suis suivez suivre sigas seguir seguire siga befolge befolgen folge przestrzegaj следуй* следова* выполняй*",
+    "F": "follow obey comply adhere heed listen observe hagas_caso hagan_caso haga_caso tenere_conto tener_conto tenete_conto beachte beachtet stosuj* przestrzegaj suis suivez suivre sigas seguir seguire siga befolge befolgen folge przestrzegaj следуй* следова* выполняй*",
     # k: were told
-    "k": "told given discussed besprochen discute instructed taught said learned learnt programmed trained dit appris dicho dijeron aprendido gesagt gelernt detto imparato сказано говорили говорил",
+    "k": "told given discussed besprochen discute instructed taught said learned learnt programmed trained dit dito appris dicho dijeron aprendido gesagt gelernt detto imparato сказано говорили говорил",
     # J: play a part
     "J": "act pretend roleplay simulate imagine behave impersonate become enact emulate",
     # Z: a part with nothing to hold it back
@@ -110,6 +111,9 @@ _LEXICON: dict[str, str] = {
     "n": "now henceforth jetzt sofort ahora maintenant desormais adesso agora теперь",
     "m": "mode persona character role",
     # s: tell, with a person after it
+    # 1: tell, in other languages than English; 2: a person who uses the model, in these
+    "1": "sag sage sagt sagen erzahl erzahle parle parlez dis dites digas digan dirlo dica dicas conte contes contem говори* скажи* сообща* сообщи* mow powiedz vertel zeg soyleme*",
+    "2": "benutzer nutzer anwender utilisateur utilisateurs usuario usuarios utente utenti пользовател* користувач* kullanici* uzytkownik* gebruiker gebruikers bruker anvandaren",
     "w": "what whats which",
     "a": "admin admins administrator administrators root superuser trusted authorized authorised whitelisted exempt",
     "u": "user users human humans operator operators owner anyone anybody person people",
@@ -214,6 +218,8 @@ RULES = (
     Rule("instruction", "V", f"V.?.?C{_g(8)}[XLKb]"),
     Rule("instruction", "B", "B.?[Ax].?.?Q"),
     Rule("instruction", "s", "d.?N?s.{0,2}u"),
+    Rule("instruction", "1", "N[^|]{0,3}1[^|]{0,3}2|1[^|]{0,2}2[^|]{0,3}N|1.{0,2}N.{0,3}2|2.?1(?=[|.]*$)"),
+    Rule("instruction", "F", f"F{_g(3)}[PY]{_g(2)}[IMR]{_g(1)}N"),
     # Other people's things; lasting privilege.
     Rule("instruction", "t", f"t{_g(4)}[fLT]{_g(2)}t"),
     Rule("instruction", "t", f"[fLT]{_g(5)}o.?t"),
@@ -229,7 +235,7 @@ RULES = (
 )
 
 _BY_CLASS = {
-    cls: tuple((frozenset(rule.needs), re.compile(rule.pattern)) for rule in RULES if rule.cls == cls)
+    cls: tuple((frozenset(rule.needs), re.compile(rule.pattern.replace("T", "T1"))) for rule in RULES if rule.cls == cls)
     for cls in ("instruction", "broadcast")
 }
 
@@ -347,7 +353,21 @@ class Lexicon:
 PLAIN = Lexicon(str)
 LEET = Lexicon(unleet)
 
-_FOREIGN = {plain(word): concept for concept, listed in _UNSPACED.items() for word in listed.split()}
+_SAYINGS: dict[str, tuple[str, ...]] = {
+    "O": ("لا تتبع", "لا تتبعوا", "لا تلتزم", "पालन मत", "पालन न कर", "อย่าทำตาม", "不要遵守", "不要遵循", "不要听从", "不再遵守", "别遵守", "従うな", "従わず", "따르지"),
+    "!": (
+        "不要告诉用户", "别告诉用户", "不要让用户知道", "不要告訴使用者", "ユーザーには言わない", "ユーザーに言わない", "ユーザーに知らせない", "ユーザーには伝えない", "사용자에게 말하지", "사용자에게 알리지",
+        "لا تخبر المستخدم", "उपयोगकर्ता को मत बता", "אל תספר למשתמש", "อย่าบอกผู้ใช้", "致所有智能体", "致所有代理", "すべてのエージェントへ", "全エージェントへ", "모든 에이전트에게", "إلى جميع الوكلاء", "सभी एजेंटों के लिए",
+    ),
+    "@": ("@",),
+    "k": ("学到", "学过", "所学", "教えられ", "배운"),
+    "P": ("앞의",),
+}  # fmt: skip
+"""Sayings of more than one word, `!` for one that says it all."""
+_FOREIGN = {
+    **{plain(word): concept for concept, listed in _UNSPACED.items() for word in listed.split()},
+    **{plain(saying): concept for concept, sayings in _SAYINGS.items() for saying in sayings},
+}
 _FOREIGN_WORDS = re.compile(trie(_FOREIGN) + r"|[。！？؟।.!?]")
 
 
@@ -425,5 +445,6 @@ def foreign(text: str) -> tuple[int, int] | None:
 
 _FOREIGN_RULES = re.compile(
     r"[PAH][^|]{0,3}[IMR][^|]{0,3}O|O[^|]{0,3}[PAH][^|]{0,3}[IMR]|O[^|]{0,2}[IM][^|]{0,2}P|[HM][MI][^|]{0,2}L|L[^|]{0,2}H[MI]|L[^|]{0,1}K|KL"
+    r"|!|K[^|]{0,3}@[^|]{0,3}X|O[^|]{0,2}P[^|]{0,2}k|L[^|]{0,2}M[^|]?H|K[^|]{0,3}X[^|]{0,2}@|X[^|]{0,2}K[^|]{0,3}@|K[^|]{0,2}@[^|]{0,2}X"
     r"|[KD][^|]{0,3}X[^|]{0,2}E|E[^|]{0,2}[KD]?[^|]{0,2}X|X[^|]{0,2}[KD][^|]{0,2}E"
 )
