@@ -87,6 +87,13 @@ local-down: ## stop the local gateway; its keys and spend are kept
 local-logs: ## follow LiteLLM's log
 	@$(PYTHON) scripts/local-gateway.py logs
 
+build/oracle/lib/opa_bindings: scripts/fetch-oracle.sh | $(READY)
+	@echo "installing the policy oracle (OPA) into build/oracle (once) …" >&2
+	@PYTHON=$(BIN)/python sh scripts/fetch-oracle.sh
+	@touch $@
+
+oracle: build/oracle/lib/opa_bindings ## install OPA, which the policy tests compare with
+
 test-real: $(READY) build/gateway/bin/litellm ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -m "real_harness or real"
