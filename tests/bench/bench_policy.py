@@ -4,7 +4,7 @@
 
 Ours is the whole of `PolicyEngine.decide`: the request's digest, the evaluation, the record's rules, the grants' line, the
 value. "new" is a request not decided before (another session each time), "again" one that was, as the calls of a session are.
-OPA's figure (`$AMEM_TEST_OPA`, `build/oracle/lib`) is its evaluation alone, in a child process. The published figure of
+OPA's figure (`$POLICY_ORACLE`, `build/oracle/lib`) is its evaluation alone, in a child process. The published figure of
 microsoft/agent-governance-toolkit is 103 µs a call, on its own machine. Rounds are interleaved; the median of all calls is shown.
 """
 

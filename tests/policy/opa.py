@@ -1,4 +1,4 @@
-"""OPA as the oracle of the policy: found where `scripts/fetch-oracle.sh` puts it or `$AMEM_TEST_OPA` says, run in a child."""
+"""OPA as the oracle of the policy: found where `scripts/fetch-oracle.sh` puts it or `$POLICY_ORACLE` says, run in a child."""
 
 import json
 import os
@@ -17,12 +17,12 @@ CHILD_LIMIT_S = 300
 
 
 def library() -> Path | None:
-    """The folder that OPA's Python binding stands in, or None. Where `$AMEM_TEST_OPA` names one it must be there: CI skips nothing."""
-    named = os.environ.get("AMEM_TEST_OPA")
+    """The folder that OPA's Python binding stands in, or None. Where `$POLICY_ORACLE` names one it must be there: CI skips nothing."""
+    named = os.environ.get("POLICY_ORACLE")
     folder = _PROJECT / (named or "build/oracle/lib")
     there = (folder / "opa_bindings").is_dir()
     if named and not there:
-        raise FileNotFoundError(f"AMEM_TEST_OPA={named}: no opa_bindings there: make oracle")
+        raise FileNotFoundError(f"POLICY_ORACLE={named}: no opa_bindings there: make oracle")
     return folder if there else None
 
 
