@@ -15,7 +15,7 @@ from amem.errors import SandboxError
 from amem.sandbox import causes, host, privileges, scope, seccomp
 from amem.sandbox.child import Stage, fork_stage
 from amem.sandbox.plan import plan
-from amem.sandbox.spec import SandboxSpec, base_env
+from amem.sandbox.spec import Limits, SandboxSpec, base_env
 
 State = Literal["ok", "weak", "missing", "not_proven"]
 
@@ -180,22 +180,24 @@ def _cgroup() -> Check:
     """Whether a whole session's memory can be bounded by the kernel."""
     name = "cgroup"
     version = "2" if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "1" if os.path.isdir("/sys/fs/cgroup") else "not mounted"
-    if scope.bus(os.environ) and shutil.which("busctl") and _answers(["systemctl", "--user", "is-system-running"]):
-        why = f"version {version}; your service manager answers, so each session gets a scope with its limits (not proven on this build)"
-        return Check("backend", name, "not_proven", why)
+    if scope.bus(os.environ) and _takes_into_scope():
+        return Check("backend", name, "ok", f"version {version}; your service manager puts a session into a scope with its limits")
     why = (
-        f"version {version}, and no service manager of yours: the kernel bounds the memory of each process and the number of tasks; "
+        f"version {version}, and no service manager of yours that makes a scope: the kernel bounds the memory of each process and the "
+        "number of tasks; "
         "the memory of a whole session is looked at once a second, and a session above it is ended"
     )
     return Check("backend", name, "weak", why)
 
 
-def _answers(command: list[str]) -> bool:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=3, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.stdout.strip() in ("running", "degraded", "starting", "initializing")
+def _takes_into_scope() -> bool:
+    """Try it on a process of no use, and look where that is then."""
+    with subprocess.Popen(["sleep", "30"], stdin=subprocess.DEVNULL) as process:
+        try:
+            name = f"doctor-{process.pid}"
+            return scope.hold(name, process.pid, Limits(), os.environ) and scope.holds(name, process.pid)
+        finally:
+            process.kill()
 
 
 def _capabilities_door() -> Check:

@@ -14,6 +14,8 @@ from pathlib import Path
 from amem.sandbox.spec import Limits
 
 _TIMEOUT_S = 5.0
+_OUTSIDE = 1
+"""The stage, which is in the scope and not in the sandbox."""
 
 
 def bus(environment: Mapping[str, str]) -> bool:
@@ -33,7 +35,7 @@ def command(session: str, pids: tuple[int, ...], limits: Limits) -> list[str]:
         "Description": ("s", f"amem session {session}"),
         "MemoryMax": ("t", limits.memory_bytes),
         "MemorySwapMax": ("t", 0),
-        "TasksMax": ("t", limits.processes),
+        "TasksMax": ("t", limits.processes + _OUTSIDE),
         "CollectMode": ("s", "inactive-or-failed"),
     }
     words = [f"{key} {kind} {value}".split(" ", 2) for key, (kind, value) in properties.items()]

@@ -76,4 +76,5 @@ def image(root: "Root") -> str | None:
         found = os.readlink(root.state / "image" / "current")
     except OSError:
         return None
-    return os.path.join(os.path.realpath(root.state / "image"), os.path.basename(found))
+    path = os.path.join(os.path.realpath(root.state / "image"), os.path.basename(found))
+    return path if os.path.isdir(path) else None

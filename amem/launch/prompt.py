@@ -55,8 +55,11 @@ class Asked:
     """Lines about entries of the memory that it likely needs."""
 
 
+IN_A_SANDBOX = "in a sandbox"
+UNCONFINED = "with no sandbox and all rights of the person who started you: touch nothing outside the work tree"
+
 RULES = """\
-You work alone and unattended on one task from a shared board, in a sandbox. Nobody answers questions: decide, and write down why.
+You work alone and unattended on one task from a shared board, @WHERE@. Nobody answers questions: decide, and write down why.
 Your memory and the board are the tools of the MCP server `memory`.
 
 - Before each step that changes something, say in one sentence why you take it. Give the reasons again in the handoff.
@@ -98,9 +101,10 @@ is there and right, else `needs_revision`; and in `explanation` what you looked 
 """
 
 
-def compose(page: str, task: Asked, mark: str, revise: str | None = None) -> str:
+def compose(page: str, task: Asked, mark: str, revise: str | None = None, *, confined: bool = True) -> str:
     """The prompt, of at most `MAX_BYTES` and the rules. `mark` must be new (`fence.mark`); `revise` is a grader's word on the last try."""
-    parts = [RULES, f"## The task\n{_facts(task)}", _asked(task, mark)]
+    rules = RULES.replace("@WHERE@", IN_A_SANDBOX if confined else UNCONFINED)
+    parts = [rules, f"## The task\n{_facts(task)}", _asked(task, mark)]
     if revise is not None:
         parts.append("## What a grader found in the last attempt\nIt is not done before this is:\n" + _fenced(revise, mark))
     if task.checks:

@@ -264,7 +264,7 @@ class _Shift:
             session.examined = session.holding
             task = self._desk.asked(self._row, prefetch=self._wanted.prefetch)
             revise = self._grading.revise if self._grading is not None else None
-            text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise)
+            text = prompt.compose(self._desk.call("t0").text or "", task, fence.mark(), revise, confined=checked.plan.backend.confined)
             self._task = task
             ready = run.prepare(asked._replace(prompt=text, no_handoff=True, session_id=checked.id), settings, checked.door)
             self._settings, self._ready = settings, ready

@@ -92,3 +92,9 @@ def test_any_prompt_fits_into_an_argument(body: str, last: Note | None, page: st
 @pytest.mark.parametrize("text", ["", "one", "one\ntwo\n", "--- end x\n", "\n"])
 def test_a_fence_is_taken_off_as_it_was_put_on(text: str) -> None:
     assert unfenced(fence.fenced(text, "0a0a0a0a")) == text
+
+
+def test_a_worker_without_a_sandbox_is_not_told_that_it_has_one() -> None:
+    assert "on one task from a shared board, in a sandbox. " in compose("", TASK, MARK)
+    bare = compose("", TASK, MARK, confined=False)
+    assert "in a sandbox. " not in bare and "no sandbox" in bare and "nothing outside the work tree" in bare
