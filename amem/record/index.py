@@ -116,7 +116,8 @@ class Index:
 
     def scrub(self) -> None:
         """Leave nothing in the file of what was taken out: no segment of words, no free page, no log of writes. Raises database.Error."""
-        self._connection.execute("insert into f(f) values ('optimize')")
+        for table in self.tables.word_tables():
+            self._connection.execute(f"insert into {table}({table}) values ('optimize')")
         self._connection.execute("vacuum")
         busy, *_ = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
         if busy:
@@ -241,16 +242,31 @@ class Index:
         mine = filter.admitted(live)
         if not mine:
             return []
-        names = [item.value for item in types]
+        tables = dict(self._connection.execute("select domain, 'f' || n from words").fetchall())
+        best: dict[int, float] = {}
+        for domain in dict.fromkeys(row[1] for row in mine):
+            here, there = ([row for row in rows if row[1] == domain] for rows in (mine, live))
+            best |= self._best(tables[domain], match, here, there, types)
+        if len(tables) > 1:
+            best = dict(sorted(best.items(), key=lambda item: (item[1], item[0]))[: search.WINDOW])
+        covers = self._connection.execute(_SQL["covers"].format(rows=",".join(map(str, best)))).fetchall()
+        texts = {n: (series, text) for n, series, text in covers}
+        return [(n, score, *texts[n]) for n, score in best.items()]
+
+    def _best(
+        self, words: str, match: str, mine: Sequence[tuple[Any, ...]], live: Sequence[tuple[Any, ...]], types: Collection[EntryType]
+    ) -> dict[int, float]:
+        """The scores of the best matches in a domain's table, best first; `mine` of the combinations that live there may be read."""
         acls = [row[0] for row in mine]
-        sql = _SQL["ranked"]
+        sql = _SQL["ranked"].format(words=words)
         within: Sequence[int] = ()
         if len(mine) < len(live):
             if sum(row[4] for row in mine) >= WIDE_FROM * sum(row[4] for row in live):
-                sql = _SQL["ranked_wide"].format(acls=",".join(map(str, acls)))
+                sql = _SQL["ranked_wide"].format(words=words, acls=",".join(map(str, acls)))
             else:
                 within = acls
-        return self._connection.execute(sql, (search.narrowed(match, within, names), search.WINDOW)).fetchall()
+        asked = search.narrowed(match, within, [item.value for item in types])
+        return dict(self._connection.execute(sql, (asked, search.WINDOW)).fetchall())
 
     def _acls(self, filter: Filter) -> tuple[int, ...]:
         return tuple(row[0] for row in filter.admitted(self._connection.execute("select n, domain, label, tier from acl").fetchall()))

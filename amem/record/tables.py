@@ -19,7 +19,7 @@ from amem.record.rows import Problem
 from amem.record.search import acl_token, fold, prepared, type_token
 from amem.settings.database import Connection
 
-VERSION = 2
+VERSION = 3
 """Of the schema; another one is dropped and built again."""
 COVER_CHARACTERS = 16_000
 """How much of an entry is looked at for the share of words; longer bodies are due for a split anyway."""
@@ -74,6 +74,7 @@ class Tables:
         self.connection = connection
         self._folders: dict[str, int] = {}
         self._acls: dict[tuple[str, int, int], int] = {}
+        self._words: dict[str, str] = {}
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -98,6 +99,8 @@ class Tables:
 
     def create(self, *, bulk: bool = False) -> None:
         """Make the tables, dropping those of another version; with `bulk`, `fill` and `finish` follow."""
+        for table in self.word_tables():
+            self.connection.execute(f"drop table {table}")
         for name in ("drop", "create") if bulk else ("drop", "create", "order"):
             self._script(name)
         self.connection.execute(f"pragma user_version = {VERSION}")
@@ -110,6 +113,7 @@ class Tables:
         """
         self._folders.clear()
         self._acls.clear()
+        self._words.clear()
 
     def put(self, entry: Entry, place: Place, *, lowers: bool = False, alone: bool = False) -> Put:
         """Put an entry as its file says, never under a label lower than it had, unless `lowers`: the owner's logged act.
@@ -141,7 +145,9 @@ class Tables:
             self.connection.execute("delete from floor where id = ?", (entry.id,))
         if row[_STATUS] == _ACTIVE:
             near = self._beside(series, turn, acl)
-            self.connection.execute(_SQL["put_words"], _words(n, entry, acl, " ".join(near.values())))
+            self.connection.execute(
+                _SQL["put_words"].format(words=self.words(entry.domain)), _words(n, entry, acl, " ".join(near.values()))
+            )
             self.connection.execute(_SQL["put_cover"], _cover(n, entry, series))
             self.connection.execute(_SQL["put_seat"], (n, acl))
             self.connection.execute("update acl set live = live + 1 where n = ?", (acl,))
@@ -157,7 +163,8 @@ class Tables:
         """
         raised = []
         first = self.connection.execute("select coalesce(max(n), 0) + 1 from entry").fetchone()[0]
-        rows, words, covers, seats, links = [], [], [], [], list[tuple[str, str]]()
+        rows, covers, seats, links = [], [], [], list[tuple[str, str]]()
+        words: dict[str, list[tuple[Any, ...]]] = {}
         for n, (entry, where) in enumerate(loaded, start=first):
             label = max(entry.classification.rank, floors.get(entry.id, 0))
             if label > entry.classification.rank:
@@ -165,12 +172,14 @@ class Tables:
             acl, (series, turn) = self.acl(entry.domain, label, entry.tier.rank), self._turn(entry)
             rows.append(_row(n, entry, label, None, acl, self.folder(where.folder), where, series, turn))
             if entry.status is Status.ACTIVE:
-                words.append(_words(n, entry, acl, ""))
+                words.setdefault(entry.domain, []).append(_words(n, entry, acl, ""))
                 covers.append(_cover(n, entry, series))
                 seats.append((n, acl))
             links += [(old, entry.id) for old in entry.supersedes if old != entry.id]
-        for name, values in (("put_entry", rows), ("put_words", words), ("put_cover", covers), ("put_seat", seats), ("put_link", links)):
+        for name, values in (("put_entry", rows), ("put_cover", covers), ("put_seat", seats), ("put_link", links)):
             self.connection.executemany(_SQL[name], values)
+        for domain, texts in words.items():
+            self.connection.executemany(_SQL["put_words"].format(words=self.words(domain)), texts)
         return tuple(raised)
 
     def finish(self) -> tuple[str, ...]:
@@ -224,6 +233,21 @@ class Tables:
             found = self._acls[key] = row[0]
         return found
 
+    def words(self, domain: str) -> str:
+        """The name of the table of a domain's words, new or known."""
+        if (found := self._words.get(domain)) is None:
+            row = self.connection.execute("select n from words where domain = ?", (domain,)).fetchone()
+            if row is None:
+                row = (self.connection.execute("insert into words (domain) values (?)", (domain,)).lastrowid,)
+                self.connection.execute(_SCHEMA["words"].rstrip(";").format(words=f"f{row[0]}"))
+            found = self._words[domain] = f"f{row[0]}"
+        return found
+
+    def word_tables(self) -> list[str]:
+        """The names of all tables of words, and of the one that an older version had."""
+        sql = "select name from sqlite_master where type = 'table' and sql like 'create virtual table%'"
+        return [name for (name,) in self.connection.execute(sql).fetchall()]
+
     def _script(self, name: str) -> None:
         for statement in _SCHEMA[name].split(";"):
             if statement.strip():
@@ -253,7 +277,8 @@ class Tables:
         """Make an entry that was active unfindable."""
         if status != _ACTIVE:
             return
-        for table, column in (("f", "rowid"), ("cover", "n"), ("seat", "n")):
+        (domain,) = self.connection.execute("select domain from acl where n = ?", (acl,)).fetchone()
+        for table, column in ((self.words(domain), "rowid"), ("cover", "n"), ("seat", "n")):
             self.connection.execute(f"delete from {table} where {column} = ?", (n,))
         self.connection.execute("update acl set live = live - 1 where n = ?", (acl,))
 

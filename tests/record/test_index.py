@@ -49,10 +49,14 @@ def dump(index: Index) -> list[list[Any]]:
     found = [run(f"select {columns} from entry order by id").fetchall(), run("select * from link order by old, new").fetchall()]
     found.append(run("select domain, label, tier, live from acl where live > 0 order by 1, 2, 3").fetchall())
     found.append(run("select e.id, c.head, c.text from cover c join entry e on e.n = c.n order by e.id").fetchall())
-    found.append(run("select e.id from f join entry e on e.n = f.rowid where f match 'fact OR \"\ue000fact\"' order by e.id").fetchall())
-    run("create virtual table temp.words using fts5vocab(main, f, 'row')")
-    found.append(run("select term, doc, cnt from temp.words where term not glob '\ue000[0-9]*' order by term").fetchall())
-    run("drop table temp.words")
+    for domain, n in run("select domain, n from words order by domain").fetchall():
+        if run("select 1 from acl where live > 0 and domain = ?", (domain,)).fetchone() is None:
+            continue
+        said = f"select e.id from f{n} join entry e on e.n = f{n}.rowid where f{n} match 'fact OR \"\ue000fact\"' order by e.id"
+        found.append([(domain,), *run(said).fetchall()])
+        run(f"create virtual table temp.said using fts5vocab(main, f{n}, 'row')")
+        found.append(run("select term, doc, cnt from temp.said where term not glob '\ue000[0-9]*' order by term").fetchall())
+        run("drop table temp.said")
     return found
 
 

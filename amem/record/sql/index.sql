@@ -11,7 +11,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 
 -- put_words --
 -- Index the words of an active entry.
-insert into f (rowid, title, summary, body, grams, near, acl) values (?, ?, ?, ?, ?, ?, ?)
+insert into {words} (rowid, title, summary, body, grams, near, acl) values (?, ?, ?, ?, ?, ?, ?)
 
 -- known --
 -- What is known of an entry before it is put again.
@@ -28,16 +28,17 @@ with recursive chain (id) as (select ? union select e.superseded_by from chain c
 select c.id from chain c left join entry e on e.id = c.id where e.superseded_by is null
 
 -- ranked --
--- The best matches of a reader who may read everything, or whose filter is in the expression.
-select m.n, m.s, c.series, c.text from (select rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from f where f match ? order by s, rowid limit ?) m
-join cover c on c.n = m.n order by m.s, m.n
+-- The best matches of a domain for a reader who may read all of it, or whose filter is in the expression.
+select rowid as n, bm25({words}, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from {words} where {words} match ? order by s, rowid limit ?
 
 -- ranked_wide --
--- The best matches of a reader who may read much: the seat is looked at before a score is computed.
-select m.n, m.s, c.series, c.text from (
-  select f.rowid as n, bm25(f, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from f cross join seat on seat.n = f.rowid
-  where f match ? and seat.acl in ({acls}) order by s, f.rowid limit ?) m
-join cover c on c.n = m.n order by m.s, m.n
+-- The best matches of a domain for a reader who may read much of it: the seat is looked at before a score is computed.
+select {words}.rowid as n, bm25({words}, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from {words} cross join seat on seat.n = {words}.rowid
+where {words} match ? and seat.acl in ({acls}) order by s, {words}.rowid limit ?
+
+-- covers --
+-- The text of matches.
+select n, series, text from cover where n in ({rows})
 
 -- unmarked --
 -- Entries that are superseded only because their successor says so.

@@ -1,6 +1,6 @@
 -- drop --
 -- Everything, so that another version of the schema can be built in its place.
-drop table if exists f; drop table if exists entry; drop table if exists cover; drop table if exists seat; drop table if exists acl;
+drop table if exists words; drop table if exists entry; drop table if exists cover; drop table if exists seat; drop table if exists acl;
 drop table if exists link; drop table if exists folder; drop table if exists problem; drop table if exists floor; drop table if exists series;
 
 -- create --
@@ -12,11 +12,8 @@ create table entry (
   superseded_by text, basis text, valid_from_at text, valid_to_at text, lineage integer, tokens integer not null, acl integer not null,
   folder integer not null, name text not null, seal text not null, digest text not null, series integer, turn integer
 );
--- The words of the active entries. `grams` are pairs of characters of scripts without spaces; `near` is what the entries before and after
--- it in its source say, where who may read them is the same; `acl` is who may read, and never scored.
-create virtual table f using fts5(
-  title, summary, body, grams, near, acl, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
-);
+-- The table of words of each domain, by its number: see `words`.
+create table words (n integer primary key, domain text not null unique);
 -- Their text in lower case, to see which words of a question an entry has; the body begins at `head`.
 create table cover (n integer primary key, series integer, head integer not null, text text not null);
 -- Who may read each active entry: as small as can be, for it is looked at once for every match of a wide reader.
@@ -35,6 +32,14 @@ create table problem (path text primary key, kind text not null, why text not nu
 create table series (n integer primary key, source text not null unique);
 -- The labels of entries that were there once: one that comes back is not served under a lower one.
 create table floor (id text primary key, label integer not null) without rowid;
+
+-- words --
+-- The words of a domain's active entries. A score depends on how many entries have a word, so each domain has a table of its own: how one
+-- domain's hits are ordered tells nothing of another. `grams` are pairs of characters of scripts without spaces; `near` is what the
+-- entries before and after it in its source say, where who may read them is the same; `acl` is who may read, and never scored.
+create virtual table {words} using fts5(
+  title, summary, body, grams, near, acl, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
 
 -- order --
 -- Made after a bulk build, which would only slow down with them.

@@ -184,3 +184,24 @@ def test_every_command_of_a_person_answers_as_if_the_other_domain_were_empty(tmp
     beside = commanded(tmp_path / "beside", True, capsys)
     for one, other in zip(without, beside, strict=True):
         assert one == other
+
+
+def test_how_often_the_other_domain_has_a_word_orders_nothing(tmp_path: Path) -> None:
+    """Of two entries, one for each of two words, a score that knew the other domain would put first whose word is rare there."""
+
+    def order(path: Path, word: str) -> list[str]:
+        path.mkdir()
+        with seeded(path) as memory:
+            session = agent(memory)
+            for title, body in (
+                ("First", "The okapi stands."),
+                ("Second", "The zebra stands."),
+                *((f"More {n}", "A stand.") for n in range(6)),
+            ):
+                written(memory, session, title, body=body)
+            for n in range(20):
+                written(memory, owner(memory, OTHER), f"Hidden {n}", body=f"The {word} hides.")
+            reply = replies.answer(lambda: tools.call(memory, session, "search", {"query": "okapi zebra"}))
+            return [hit["title"] for hit in json.loads(replies.blocks(reply)[0])["hits"]]
+
+    assert order(tmp_path / "okapi", "okapi") == order(tmp_path / "zebra", "zebra") == order(tmp_path / "none", "gnu")
