@@ -2,11 +2,9 @@
 
 from amem.ledger import events as ev
 from amem.ledger.store import Refused, Why
-from amem.ledger.task import Status, Task
+from amem.ledger.task import LEASE_ENDED, Status, Task
 from amem.ledger.work import Work
 from amem.model.principal import SYSTEM
-
-LEASE_ENDED = "the lease ended"
 
 
 def held(work: Work, task: str, fence: int, session: str | None) -> Task | Refused:

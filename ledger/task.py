@@ -12,6 +12,8 @@ from typing import NamedTuple
 from amem.errors import NotFoundError, UsageError
 from amem.model.ids import domain_of, is_id
 
+LEASE_ENDED = "the lease ended"
+"""Why the ledger itself gave a task back."""
 HUMAN = "human"
 IRREVERSIBLE = "irreversible"
 ANYTHING = frozenset({"*"})

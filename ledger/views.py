@@ -11,7 +11,7 @@ from typing import Any
 
 from amem.ledger import events as ev
 from amem.ledger.rank import Move
-from amem.ledger.task import HUMAN, Status, Task
+from amem.ledger.task import HUMAN, LEASE_ENDED, Status, Task
 from amem.model.clock import stamp
 
 
@@ -82,7 +82,7 @@ def attempts(events: Iterable[ev.Event]) -> tuple[Attempt, ...]:
             case ev.Heartbeat() if running:
                 last(event, heartbeats=found[-1].heartbeats + 1)
             case ev.Released() if running:
-                outcome = "lease ended" if event.by == "system:amem" else "released"
+                outcome = "lease ended" if event.why == LEASE_ENDED else "released"
                 kept = event.handoff or found[-1].handoff
                 last(event, ended_ms=event.at_ms, outcome=outcome, handoff=kept, why=event.why or event.blocker)
             case ev.HandoffLeft() if event.fence:

@@ -9,11 +9,14 @@ import fcntl
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+from amem.model.ids import is_id
 from amem.settings.root import Root
 
+LOOKS, LOOK_S = 50, 0.02
 STOP_SIGNAL = signal.SIGRTMIN + 3
 
 
@@ -33,8 +36,17 @@ class Presence:
         self._path = mark(root, session)
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock()
         os.write(self._descriptor, str(os.getpid()).encode())
+
+    def _lock(self) -> None:
+        """Take the mark. Somebody who looks whether its launcher lives has it for a moment; another launcher of this session for long."""
+        for _ in range(LOOKS):
+            try:
+                return fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(LOOK_S)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def asked(self) -> Stop | None:
         """What `amem session stop` asked for, if it did."""
@@ -74,6 +86,15 @@ def launcher(root: Root, session: str) -> int | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def dead(root: Root) -> tuple[str, ...]:
+    """The sessions whose launcher died: their marks stand, and nobody holds them."""
+    try:
+        names = os.listdir(root.state / "running")
+    except FileNotFoundError:
+        return ()
+    return tuple(name for name in sorted(names) if is_id("session", name) and mark(root, name).exists() and not is_running(root, name))
 
 
 def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:

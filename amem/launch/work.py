@@ -23,7 +23,7 @@ from amem.launch.grading import Grade, Grading
 from amem.launch.interrupts import Interrupts, held_back
 from amem.launch.lease import Beat, Keeper, since_boot
 from amem.launch.plan import Asked
-from amem.launch.presence import Presence
+from amem.launch.presence import Presence, dead
 from amem.launch.served import Served
 from amem.memory import fence
 from amem.server.client import Answer, Client
@@ -188,6 +188,7 @@ def work(
             with Interrupts(note) as interrupts:
                 served.start()
                 desk = Desk(served, note)
+                _recover(desk, settings, note)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
                     shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted)
@@ -207,6 +208,14 @@ class _Claim:
     row: dict[str, Any]
     lease_s: int
     sent_at: float
+
+
+def _recover(desk: Desk, settings: run.Settings, note: Callable[[str], None]) -> None:
+    """Give back what sessions of this root held whose launcher was killed: nobody needs to wait for their leases."""
+    over = dead(settings.root)
+    if over:
+        for id in desk.call("task_recover", sessions=list(over)).data.get("tasks", ()):
+            note(f"{id} is back in the pool: the launcher that held it was killed")
 
 
 def _claim(desk: Desk, wanted: Wanted, worked: Worked, interrupts: Interrupts) -> _Claim | None:

@@ -23,6 +23,7 @@ from amem.model.clock import stamp
 from amem.model.entry import tokens
 from amem.model.ids import domain_of
 from amem.model.label import Label, highest
+from amem.model.principal import SYSTEM
 from amem.policy.scan import scan
 from amem.server.replies import Reply, held, refusal, refused
 from amem.server.table import LEFT_BY, OFFSET, Arguments, Tool, objects, present, text, texts, whole
@@ -171,6 +172,17 @@ def _block(memory: Memory, session: Session, given: Arguments) -> Reply:
     done = _done(memory.ledger.block(holding.task, by=session.principal, on=given["on"], fence=holding.fence, session=session.id))
     _let_go(session, holding)
     return Reply(data=views.shown(done))
+
+
+def _recover(memory: Memory, session: Session, given: Arguments) -> Reply:
+    """The launcher's: give back what sessions held whose launcher, and with it all that ran for them, is dead."""
+    over, back = frozenset(given["sessions"]), []
+    for task in memory.ledger.list(Filter(domains=(session.domain,), statuses=(Status.CLAIMED,), limit=0)).tasks:
+        if task.session in over:
+            how: dict[str, Any] = {"by": SYSTEM, "fence": task.fence, "session": task.session}
+            if isinstance(memory.ledger.release(task.id, **how, why="its launcher was killed"), Task):
+                back.append(task.id)
+    return Reply(data={"tasks": back})
 
 
 def _prefetch(memory: Memory, session: Session, given: Arguments) -> Reply:
@@ -515,6 +527,12 @@ TOOLS: Mapping[str, Tool] = {
 }  # fmt: skip
 
 LAUNCHERS: Mapping[str, Tool] = {
+    "task_recover": Tool(
+        "Give back the tasks of sessions that are dead.",
+        objects(("sessions",), sessions=texts("their ids", 10_000, 100)),
+        _told(_recover),
+        reads=False,
+    ),
     "task_prefetch": Tool(
         "Summaries of the entries that the held task likely needs.",
         objects((), without=texts("ids of those that are before it already", 500, 100)),

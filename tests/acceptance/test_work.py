@@ -253,7 +253,7 @@ def test_a_loop_takes_one_after_another_each_in_a_session_of_its_own(desk: Place
     assert len({one["session"]["id"] for one in told}) == 3
 
 
-def test_a_killed_launcher_leaves_the_task_to_its_lease_and_nothing_running(desk: Place) -> None:
+def test_the_task_of_a_killed_launcher_goes_to_the_next_worker_of_its_root(desk: Place) -> None:
     id = filed(desk)
     command = desk.command(
         "work", "--harness", "command", *desk.launch_flags(), *agent(desk, "print('up', flush=True)\nimport time; time.sleep(600)")
@@ -265,6 +265,12 @@ def test_a_killed_launcher_leaves_the_task_to_its_lease_and_nothing_running(desk
     found = task(desk, id)
     assert found["status"] == "claimed" and found["lease_ends_at"]
     assert desk.amem("task", "why", id, "--json").json["blockers"][0]["kind"] == "lease"
+    done = work(desk, *agent(desk, COMPLETE))
+    assert done.code == 0 and f"{id} is back in the pool" in done.err, done.err
+    assert task(desk, id)["attempts"] == 2
+    attempts = desk.amem("task", "timeline", id, "--json").json["attempts"]
+    assert [one["outcome"] for one in attempts] == ["released", "completed"] and "killed" in attempts[0]["why"]
+    assert "back in the pool" not in work(desk, *agent(desk, COMPLETE)).err
 
 
 @pytest.mark.parametrize("looping", [False, True])
