@@ -1,0 +1,82 @@
+"""What `amem doctor` finds out about a root and a machine, row by row."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from amem.harnesses import registry
+from amem.launch import backends
+from tests.acceptance.conftest import Done, Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    found = Place(tmp_path)
+    found.environment["HOME"] = str(tmp_path / "me")
+    (tmp_path / "me").mkdir()
+    assert found.amem("init", "--owner", "human:asf:you").code == 0
+    return found
+
+
+def rows(done: Done) -> dict[tuple[str, str], dict[str, str]]:
+    return {(row["area"], row["name"]): row for row in done.json["checks"]}
+
+
+def test_every_backend_has_a_row_and_every_layer(place: Place) -> None:
+    found = rows(place.amem("doctor", "--json"))
+    named = {name for area, name in found if area == "backend"}
+    assert named >= {*backends.BACKENDS} - {"namespaces"} | {
+        "kernel", "user namespaces", "AppArmor", "namespace limit", "seccomp", "Landlock", "cgroup", "subordinate ids",
+    }  # fmt: skip
+    assert {found["backend", name]["state"] for name in ("seatbelt", "wslc")} == {"not_proven"}
+    assert found["backend", "unconfined"]["state"] == "ok" and "never picks" in found["backend", "unconfined"]["why"]
+    assert {found["root", "modes"]["state"], found["machine", "clock"]["state"], found["machine", "disk"]["state"]} == {"ok"}
+
+
+@pytest.mark.parametrize("backend", ["seatbelt", "wslc", "image"])
+def test_a_backend_that_is_asked_for_and_cannot_be_had_fails_the_check(place: Place, backend: str) -> None:
+    done = place.amem("doctor", "--backend", backend, "--json")
+    assert done.code == 1 and rows(done)["backend", backend]["state"] == "missing" and rows(done)["backend", backend]["fix"]
+    assert rows(place.amem("doctor", "--json"))["backend", backend]["state"] != "missing"
+
+
+def test_what_others_may_read_and_a_clock_that_went_back_are_weak(place: Place) -> None:
+    place.root.chmod(0o755)
+    log = place.root / "state/decisions.jsonl"
+    log.touch()
+    os.utime(log, (time.time() + 3600,) * 2)
+    found = rows(place.amem("doctor", "--json"))
+    assert found["root", "modes"]["state"] == "weak" and found["root", "modes"]["fix"] == f"chmod go= {place.root}"
+    assert found["machine", "clock"]["state"] == "weak" and "after that" in found["machine", "clock"]["why"]
+
+
+def test_a_harness_of_this_machine_says_its_version_and_cannot_forge_a_row(place: Place, tmp_path: Path) -> None:
+    folder, known = tmp_path / "bin", registry.pins()["claude"].version
+    folder.mkdir()
+    for name, body in (
+        ("claude", f"echo '{known} (Claude Code)'"),
+        ("codex", "printf 'codex 0.0.1\\n\\033[2Jok  backend / kernel'"),
+        ("pi", "exit 3"),
+    ):
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
+    done = place.amem("doctor", "--json", PATH=f"{folder}:/usr/bin:/bin", XDG_CACHE_HOME=str(tmp_path / "empty"))
+    found = rows(done)
+    assert found["harness", "claude"]["why"].startswith(f"{known} (Claude Code): ")
+    assert "\x1b" not in found["harness", "codex"]["why"] and "\n" not in found["harness", "codex"]["why"]
+    assert "does not say its version" in found["harness", "pi"]["why"]
+    assert list((tmp_path / "me").iterdir()) == []
+
+
+def test_logins_of_the_home_are_found(place: Place, tmp_path: Path) -> None:
+    assert rows(place.amem("doctor", "--json"))["harness", "logins"]["why"].startswith("none")
+    (tmp_path / "me/.claude").mkdir()
+    (tmp_path / "me/.claude/.credentials.json").write_text("{}")
+    assert rows(place.amem("doctor", "--json"))["harness", "logins"]["why"] == "found for claude"
+
+
+def test_the_profile_is_for_a_script_and_not_for_python_m(place: Place, tmp_path: Path) -> None:
+    done = place.amem("doctor", "--apparmor")
+    assert done.code == 1 and "python -m amem" in done.err and done.out == ""
