@@ -8,6 +8,7 @@ it entry by entry: a page must not put the session above what its model may be s
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from amem.memory import fence
 from amem.memory.draft import shorten
@@ -22,9 +23,12 @@ from amem.record.rows import Filter, Row
 BUDGET_TOKENS = 2000
 HANDOFFS = 3
 HANDOFF_SHARE = 0.3
-POLICIES = 10
+POLICIES = 40
 _CANDIDATES = 60
 _SHORT_SUMMARY = 180
+_RULE = 100
+_PROSE = 9
+"""After every layer: a verified entry that lays nothing down in a block."""
 _ORDER = (EntryType.CONVENTION, EntryType.DECISION, EntryType.METHOD, EntryType.FACT, EntryType.QUESTION)
 _RESERVE_TOKENS = 60
 """For headings and the sentence that says what was left out."""
@@ -53,14 +57,14 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
         filter = replace(filter, max_label=lowest(readable, session.ceiling))
     with memory.lock:
         handoffs = _list(memory, filter, (EntryType.HANDOFF,), HANDOFFS)
-        policies = _list(memory, filter, (EntryType.POLICY,), POLICIES, Tier.VERIFIED)
+        policies = _policies(memory, filter)
         known, total = _known(memory, filter)
 
     head, foot = _head(memory, session, where, readable), _foot(session)
     left = budget_tokens - tokens(head) - tokens(foot) - _RESERVE_TOKENS
     mark = fence.mark()
     left -= tokens(fence.fenced("", mark))
-    rules, left = _fill(policies, left, min(left, budget_tokens // 5), _SHORT_SUMMARY)
+    rules, left = _within(policies, left, budget_tokens // 5)
     latest, left = _fill(handoffs, left, min(left, int(budget_tokens * HANDOFF_SHARE)), 400)
     plain = total == len(known)
     summary = 500
@@ -70,7 +74,7 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
     plain = plain and len(listed) == total
 
     parts = [
-        *_part("Policies in force", rules, _SHORT_SUMMARY),
+        *(["## Policies in force", *(rule.text for rule in rules)] if rules else []),
         *_part("Latest handoffs", latest, 400),
         *_part("All that is known here" if plain else "Worth knowing", listed, summary),
     ]
@@ -78,15 +82,55 @@ def t0(memory: Memory, session: Session, budget_tokens: int = BUDGET_TOKENS, *, 
     rest = total - len(listed)
     more = f"\n{rest} more of this kind: `search` finds them." if rest > 0 else ""
     text = f"{head}\n{fence.fenced(body, mark)}{more}\n\n{foot}"
-    served = [*rules, *latest, *listed]
+    served = [*(rule.row for rule in rules), *latest, *listed]
     log(memory, session, "t0", served, tokens(text))
     return Page(
         text=text,
         tokens=tokens(text),
         entries=tuple(row.id for row in served),
-        policies=tuple(row.id for row in rules),
+        policies=tuple(rule.row.id for rule in rules),
         plain=plain,
     )
+
+
+class _Rule(NamedTuple):
+    layer: int
+    row: Row
+    text: str
+    """Its line on the page."""
+
+
+def _policies(memory: Memory, filter: Filter) -> list[_Rule]:
+    """The policies in force that the reader may read: layer 0 in full and first, the others by their ids, and the exceptions."""
+    standings = memory.policies.standing.standings if memory.policies is not None else ()
+    known = {one.entry: one for one in standings}
+    found: list[_Rule] = []
+    for row in _list(memory, filter, (EntryType.POLICY,), POLICIES, Tier.VERIFIED):
+        standing = known.get(row.id)
+        policy = standing.policy if standing is not None else None
+        if standing is None or policy is None:
+            found.append(_Rule(_PROSE, row, _line(row, _SHORT_SUMMARY)))
+            continue
+        if standing.status != "in_force":
+            continue
+        said = policy.rule if policy.layer == 0 else shorten(policy.rule, _RULE)
+        if policy.exception_to is not None:
+            said = f"{policy.exception_to} does not bind {policy.task} until {(policy.expires_at or '')[:10]}"
+        found.append(_Rule(policy.layer, row, visible(f"- {policy.id} ({row.id}): {said}".replace("\n", " "))))
+    return sorted(found, key=lambda rule: rule.layer)
+
+
+def _within(rules: Sequence[_Rule], left: int, share: int) -> tuple[list[_Rule], int]:
+    """The first rules that fit into their share of the page, layer 0 into all of it; and what is left of it."""
+    taken: list[_Rule] = []
+    for rule in rules:
+        size = tokens(rule.text) + 1
+        if size > (left if rule.layer == 0 else min(left, share)):
+            break
+        taken.append(rule)
+        left -= size
+        share -= size
+    return taken, left
 
 
 def _head(memory: Memory, session: Session, domain: str, readable: Label) -> str:

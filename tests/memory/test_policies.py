@@ -12,6 +12,7 @@ from amem.memory.demote import demote
 from amem.memory.outcomes import Held, Refused, Written
 from amem.memory.promote import Promoted, approve, promote
 from amem.memory.session import Memory, Session, open_memory, owner_session
+from amem.memory.t0 import Page, t0
 from amem.model.entry import Entry, Tier
 from amem.policy.entries import Status
 from amem.record import policies
@@ -251,3 +252,23 @@ def test_the_rubric_of_an_approved_policy_ranks_the_tasks_of_its_domain(memory: 
     assert raised("dom-me") == 9.0 and raised("dom-open") == 6.0
     drill = filed("dom-me", origin="drill:x")
     assert {move.id: move.rank for move in memory.ledger.rescore("dom-me", by=OWNER)}[drill] == 5.5
+
+
+def test_the_opening_page_tells_what_is_in_force_layer_0_in_full(memory: Memory) -> None:
+    long = "Nothing leaves the house without its owner's word, " * 8
+    in_force(memory, body("pol-L0-001", rego="").replace("No methods.", long.strip()))
+    in_force(memory, body("pol-L2-001").replace("No methods.", long.strip()))
+    in_force(memory, body("pol-L2-666", rego=BAD["no rego"]))
+    more = 'exception_to = "pol-L2-001"\ntask = "task-me-0123abcd"\nexpires_at = 2100-01-01\n'
+    in_force(memory, body("pol-L2-002", rego="", more=more))
+    laid_down(memory, agent(memory), body("pol-L3-001"))
+    page = t0(memory, agent(memory))
+    assert isinstance(page, Page)
+    rules = [line for line in page.text.splitlines() if line.startswith("- pol-")]
+    assert rules[0].split()[1] == "pol-L0-001"
+    assert sorted(line.split()[1] for line in rules) == ["pol-L0-001", "pol-L2-001", "pol-L2-002"]
+    assert long.strip() in rules[0]
+    assert "pol-L2-001 does not bind task-me-0123abcd until 2100-01-02" in page.text
+    assert page.text.count(long.strip()) == 1, "by its id and a few words, below layer 0"
+    assert memory.door.version in page.text
+    assert len(page.policies) == 3
