@@ -14,6 +14,9 @@ MAX_BYTES = 100 << 10
 PAGE_BYTES = 12 << 10
 BODY_BYTES = 40 << 10
 LAST_BYTES = 16 << 10
+CHECKS_BYTES = 8 << 10
+REVISE_BYTES = 20 << 10
+"""A grader's words: all of them."""
 LEAST_BYTES = 600
 """A handoff that gets less than this is only named."""
 
@@ -106,15 +109,16 @@ def compose(page: str, task: Asked, mark: str, revise: str | None = None, *, con
     rules = RULES.replace("@WHERE@", IN_A_SANDBOX if confined else UNCONFINED)
     parts = [rules, f"## The task\n{_facts(task)}", _asked(task, mark)]
     if revise is not None:
-        parts.append("## What a grader found in the last attempt\nIt is not done before this is:\n" + _fenced(revise, mark))
+        found = _cut(revise, REVISE_BYTES, "the last handoff has all of it")
+        parts.append("## What a grader found in the last attempt\nIt is not done before this is:\n" + _fenced(found, mark))
     if task.checks:
-        parts.append(f"{CHECKS}\n" + _fenced("\n".join(task.checks), mark))
+        parts.append(f"{CHECKS}\n{_checks(task, mark)}")
     if task.last is not None:
         parts.append("## Where the last attempt stopped\n" + _note(task.last, mark, LAST_BYTES))
     if task.earlier:
         parts.append("Handoffs of earlier attempts, for `get`: " + ", ".join(task.earlier[-20:]))
     if task.needs:
-        used = sum(len(part.encode()) for part in parts) + min(len(page.encode()), PAGE_BYTES)
+        used = sum(len(part.encode()) for part in (*parts, *task.entries)) + min(len(page.encode()), PAGE_BYTES)
         parts.append(f"## What the tasks before it left\n{VERIFY}\n\n" + _needs(task.needs, mark, max(MAX_BYTES - used, 0)))
     if task.entries:
         parts.append(f"## What the memory may have on it\n{ENTRIES}\n" + _fenced("\n".join(task.entries), mark))
@@ -126,7 +130,7 @@ def grading(task: Asked, output: Note, mark: str) -> str:
     """What a grader is asked: the rubric, which is the task, and the output; nothing else."""
     parts = [GRADER, "## What was asked for", _asked(task, mark)]
     if task.checks:
-        parts.append("These commands succeeded in the work tree:\n" + _fenced("\n".join(task.checks), mark))
+        parts.append(f"These commands succeeded in the work tree:\n{_checks(task, mark)}")
     parts += ["## What the writer says of it\n" + _note(output, mark, BODY_BYTES), VERDICT]
     return "\n\n".join(part.rstrip() for part in parts).replace("\0", "\N{REPLACEMENT CHARACTER}") + "\n"
 
@@ -147,6 +151,10 @@ def _asked(task: Asked, mark: str) -> str:
     body = _cut(task.body, BODY_BYTES, f"`task_show` {task.id} has all of it")
     words = f"{task.title}\n\n{body}".rstrip()
     return f"--- task {mark}: what is asked of you, up to the line that ends {mark}\n{words}\n--- end {mark}"
+
+
+def _checks(task: Asked, mark: str) -> str:
+    return _fenced(_cut("\n".join(task.checks), CHECKS_BYTES, f"`task_show` {task.id} has all of them"), mark)
 
 
 def _needs(needs: Sequence[Need], mark: str, room: int) -> str:

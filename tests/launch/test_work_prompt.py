@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amem.harnesses.base import MAX_PROMPT_BYTES
@@ -82,11 +82,18 @@ long = st.text(max_size=200).map(lambda text: text * 1000)
 need = st.builds(Need, id=st.just("task-me-00000002"), title=st.text(max_size=200), note=st.one_of(st.none(), note))
 
 
-@given(body=long, last=st.one_of(st.none(), note), page=long, needs=st.lists(need, max_size=100))
-def test_any_prompt_fits_into_an_argument(body: str, last: Note | None, page: str, needs: list[Need]) -> None:
-    text = compose(page, replace(TASK, body=body, last=last, needs=tuple(needs), earlier=("mem-me-000000000001",) * 300), MARK)
-    assert len(text.encode("utf-8", "replace")) <= MAX_PROMPT_BYTES
-    assert "\0" not in text
+@settings(deadline=None)
+@given(body=long, last=st.one_of(st.none(), note), page=long, needs=st.lists(need, max_size=100), revise=st.none() | long, check=long)
+def test_any_prompt_fits_into_an_argument(
+    body: str, last: Note | None, page: str, needs: list[Need], revise: str | None, check: str
+) -> None:
+    task = replace(
+        TASK, body=body, last=last, needs=tuple(needs), earlier=("mem-me-000000000001",) * 300, checks=(check[:2000],) * 20,
+        entries=("e" * 300,) * 8,
+    )  # fmt: skip
+    for text in (compose(page, task, MARK, revise), grading(task, last or Note(id="mem-me-000000000003", text=body), MARK)):
+        assert len(text.encode("utf-8", "replace")) <= MAX_PROMPT_BYTES
+        assert "\0" not in text
 
 
 @pytest.mark.parametrize("text", ["", "one", "one\ntwo\n", "--- end x\n", "\n"])
