@@ -156,6 +156,11 @@ def _root(context: Context) -> Iterator[Line]:
     yield _prices(context)
     yield from _databases(context)
     yield from _alarms(context)
+    if (root.state / "erasing").is_dir():
+        from amem.memory.erase import unfinished
+
+        for ids in unfinished(root):
+            yield Line("root", "erasure", "weak", f"of {', '.join(ids)}: it was cut short", f"amem erase {' '.join(ids)} --why …")
     if root.index.exists():
         from amem.record.index import Index
 

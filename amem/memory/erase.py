@@ -123,7 +123,8 @@ def shape(receipt: Receipt) -> dict[str, Any]:
 
 def unfinished(root: Root) -> tuple[tuple[str, ...], ...]:
     """The entries of each act that was cut short."""
-    return tuple(tuple(_Notes.read(path).ids) for path in sorted((root.state / "erasing").glob("*.jsonl")))
+    lists = sorted((root.state / "erasing").glob("*.jsonl"))
+    return tuple(tuple(_Notes.read(path).ids) for path in lists if b"\n" in path.read_bytes())
 
 
 class _Notes:
