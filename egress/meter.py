@@ -5,6 +5,7 @@ never waits for a disk. A row is written once (its id is the call's); when the s
 (`fault`) and the egress sends no more calls, because what cannot be counted must not be spent.
 """
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -157,7 +158,7 @@ class Meter:
         self._thread.join()
 
     def _run(self) -> None:
-        connection = connect(self._path)
+        connection = connect(self._path, durable=False)
         pending: list[CallRow] = []
         try:
             while True:
@@ -194,12 +195,24 @@ class Meter:
             except BaseException:
                 connection.execute("rollback")
                 raise
-        except database.Error as error:
+            self._to_disk()
+        except (database.Error, OSError) as error:
             self.fault = f"the usage store cannot be written: {error}"
         else:
             self.fault = None
             pending.clear()
             self._judged = 0
+
+    def _to_disk(self) -> None:
+        """Wait until what was committed is on the disk. SQLite would do so under its lock, and every reservation would wait for it."""
+        try:
+            descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # it was taken into the file, which SQLite does durably
+            return
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def keep(root: Root, rows: Iterable[CallRow]) -> None:

@@ -27,7 +27,12 @@ from tests.egress.support import call, session
         ("gpt-5.1-latest", "gpt-5.1-2026-08-07", True),
         ("openai/gpt-5.1-codex", "gpt-5.1-codex", True),
         ("Qwen3.8-27B", "qwen3.8-27b", True),
+        ("gemini-2.5-pro", "gemini-2.5-pro-preview-06-05", True),
+        ("grok-4", "grok-4-0709", True),
         ("claude-opus-5", "claude-haiku-5", False),
+        ("claude-sonnet-5", "claude-sonnet-5-5", False),
+        ("gpt-5", "gpt-5.1", False),
+        ("gpt-4o", "gpt-4o-mini", False),
         ("gpt-5.1", "gpt-4.1", False),
     ],
 )
