@@ -21,7 +21,7 @@ TOOLS: Mapping[str, Tool] = {
         objects(
             ("verdict", "explanation"),
             verdict=text("needs_revision when anything that the rubric asks for is missing or wrong", enum=list(VERDICTS)),
-            explanation=text("what you looked at and found; what must change, so that the writer can do it", minLength=1, maxLength=20_000),
+            explanation=text("what you looked at and found; what must change, so that the writer can do it", minLength=1, maxLength=5_000),
         ),
         _grade,
         reads=False,

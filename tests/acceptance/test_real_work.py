@@ -145,3 +145,42 @@ def test_a_spawn_becomes_a_child_and_a_continuation_that_runs_after_it(place: Pl
     sent = prompts(provider, seen)
     assert "The left shelf has six." in sent and "The right shelf has seven." in sent
     assert {one["holder"] for one in place.amem("task", "tree", id, "--json").json["children"]} == {"agent:claude", "agent:codex"}
+
+
+def test_checks_and_a_grader_on_another_model(place: Place, provider: Running, harness: str) -> None:
+    """The writer completes, its check runs, the grader looks with the one tool it has, and then it is done."""
+    words = "Counted, and count.txt says so."
+    provider.load(
+        {
+            "steps": [
+                shell(harness, "echo twelve > count.txt"),
+                {"tool": "memory.task_complete", "args": {"handoff": words}},
+                {"text": "Counted."},
+            ],
+            "conversations": [
+                {
+                    "match": "You judge the work of another",
+                    "steps": [
+                        shell(harness, "cat count.txt; echo bad > count.txt"),
+                        {"tool": "memory.grade", "args": {"verdict": "satisfied", "explanation": "It says twelve."}},
+                        {"text": "Judged."},
+                    ],
+                }
+            ],
+        }
+    )
+    place.destination(provider.url)
+    id = filed(place, check=("grep -q twelve count.txt",))
+    other = {"claude": "claude-opus-5-5", "codex": "gpt-5.1"}[harness]
+    done = work(place, harness, "--grade", "--grade-model", other)
+    assert done.code == 0, done.err + done.out
+    assert (done.json["check"], done.json["grade"]["verdict"]) == ("verified", "satisfied"), done.err
+    assert (place.tree / "count.txt").read_text() == "twelve\n", "a grader writes nothing"
+    judged = [exchange.body.decode() for exchange in provider.log if b"You judge the work of another" in exchange.body]
+    assert judged and all(words in body and "memory.t0" not in body and "mcp__memory__search" not in body for body in judged)
+    graded = [event for event in task(place, id)["events"] if event["event"] == "graded"]
+    assert [(event["verdict"], event["grader"]) for event in graded] == [("satisfied", other)]
+        ("satisfied", other)
+    ]
+    attempt = place.amem("task", "timeline", id, "--json").json["attempts"][0]
+    assert attempt["calls"] >= 3 and any("task_complete" in name for name in attempt["tools"]), attempt
