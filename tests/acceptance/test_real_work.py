@@ -180,7 +180,5 @@ def test_checks_and_a_grader_on_another_model(place: Place, provider: Running, h
     assert judged and all(words in body and "memory.t0" not in body and "mcp__memory__search" not in body for body in judged)
     graded = [event for event in task(place, id)["events"] if event["event"] == "graded"]
     assert [(event["verdict"], event["grader"]) for event in graded] == [("satisfied", other)]
-        ("satisfied", other)
-    ]
     attempt = place.amem("task", "timeline", id, "--json").json["attempts"][0]
     assert attempt["calls"] >= 3 and any("task_complete" in name for name in attempt["tools"]), attempt
