@@ -15,6 +15,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -119,6 +120,8 @@ class PolicyEngine:
         self._steady = not any(map(_UNSTEADY.search, _texts(self._modules, self._rules)))
         self._answers: dict[tuple[tuple[str, ...], str], tuple[Any, Any]] = {}
         """What the policy and the rules said, by all that they could see of the request. Only when steady."""
+        self._decided: dict[str, Decision] = {}
+        """What was decided on a request, by its whole text: the calls of a session differ in nothing."""
         self.version = _version((*self._modules, *(tuple(map(str, one)) for one in (*self._rules, *self._exemptions))))
         """`sha256:` and 16 digits over the modules, rules and exceptions, in order."""
         self.data_version = _version([(self._data_json,)])
@@ -144,6 +147,8 @@ class PolicyEngine:
         whole = {**request.input, "action": request.action, "grant": grant}
         try:
             asked = _CANONICAL.encode(whole)
+            if (decided := self._decided.get(asked)) is not None:
+                return replace(decided, id=ids.draw("decision"))
             seen = asked if way.fields is None else _CANONICAL.encode({name: whole[name] for name in way.fields & whole.keys()})
         except (TypeError, ValueError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
@@ -166,9 +171,14 @@ class PolicyEngine:
                     self._answers.clear()
                 self._answers[known] = found, denials
         try:
-            return self._read(request, grant, digest, found, denials)
+            decision = self._read(request, grant, digest, found, denials)
         except (TypeError, ValueError, KeyError) as error:
             return self._deny(request, digest, "policy_error", why=f"a malformed decision: {str(error)[:160]}")
+        if self._steady and not self._exemptions:  # an exception ends by the clock
+            if len(self._decided) >= _CACHED:
+                self._decided.clear()
+            self._decided[asked] = decision
+        return decision
 
     def _read(self, request: Request, grant: Mapping[str, Any], digest: str, found: Any, denials: Any) -> Decision:
         """Make a decision of what the policy gave. Raises TypeError, ValueError or KeyError when it is malformed."""
