@@ -142,29 +142,45 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
 def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
     """Whether everything inside is together above a bound, which ends it; the launcher is told.
 
-    The kernel bounds each process's memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all but a
-    cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the kernel's own limits alone.
+    The kernel bounds each process's private memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all,
+    nor what processes share, but a cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the
+    kernel's own limits alone. What each process has resident is read first; only where that is too much, its share of what is shared.
     """
-    memory, tasks = _together()
+    memory, tasks = _together(_resident)
+    if memory > bounds[0]:
+        memory, tasks = _together(_share)
     limit = "memory" if memory > bounds[0] else "processes" if tasks > bounds[1] + _OWN_TASKS else None
     if limit is not None:
         send(context.link, ("limit", limit))
     return limit is not None
 
 
-def _together() -> tuple[int, int]:
-    """Bytes of memory (resident, and not a file's) and the number of tasks of everything inside."""
+def _together(measure: Callable[[str], int]) -> tuple[int, int]:
+    """Bytes of memory, as `measure` finds them of a process, and the number of tasks of everything inside."""
     memory = tasks = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 tasks += os.stat(f"/proc/{name}/task").st_nlink - 2
-                with open(f"/proc/{name}/statm", "rb") as statm:
-                    _, resident, shared, *_ = statm.read().split()
+                memory += measure(name)
             except (OSError, ValueError):
                 continue  # it ended meanwhile
-            memory += (int(resident) - int(shared)) * _PAGE_BYTES
     return memory, tasks
+
+
+def _resident(pid: str) -> int:
+    with open(f"/proc/{pid}/statm", "rb") as statm:
+        return int(statm.read().split()[1]) * _PAGE_BYTES
+
+
+def _share(pid: str) -> int:
+    """Private and shared memory that is no file's, the latter by its part. One that hides it (PR_SET_DUMPABLE) has all of it."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+            lines = [line.split() for line in rollup if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]
+    except OSError:
+        return _resident(pid)
+    return sum(int(line[1]) for line in lines) << 10 if len(lines) == 2 else _resident(pid)
 
 
 def _hand_over(context: Context, message: tuple[object, ...]) -> None:
@@ -190,7 +206,7 @@ def _reap(context: Context, harness: int) -> int | None:
         elif pid == harness:
             code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             # It failed, and with it gone there is room for one task: it had none to fork into.
-            if code != 0 and context.bounds is not None and _together()[1] >= context.bounds[1] - 1:
+            if code != 0 and context.bounds is not None and _together(_resident)[1] >= context.bounds[1] - 1:
                 send(context.link, ("limit", "processes"))
             send(context.link, ("exit", code, 0))
 

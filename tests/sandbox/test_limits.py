@@ -21,6 +21,22 @@ time.sleep(600)
 """
 """`count` processes that each hold so many MiB, and wait."""
 
+SHARES = """
+import ctypes, mmap, os, sys, time
+each, count, apart, hidden = int(sys.argv[1]) << 20, int(sys.argv[2]), sys.argv[3] == "apart", sys.argv[4:] == ["hidden"]
+common = mmap.mmap(-1, each)
+for _ in range(count):
+    if os.fork() == 0:
+        if hidden:
+            ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE
+        kept = mmap.mmap(-1, each) if apart else common
+        for at in range(0, each, 4096):
+            kept[at] = 1
+        time.sleep(600)
+time.sleep(600)
+"""
+"""`count` processes with so many MiB of shared memory, each of its own or all of the same."""
+
 FORKS = """
 import os, sys, time
 made = 0
@@ -44,6 +60,18 @@ def test_memory_of_all_processes_together_ends_the_session_and_is_named(here: Pl
 def test_memory_below_the_limit_ends_nothing(here: Place) -> None:
     done = here.launch("{python}", "-c", HOLDS, "20", "4", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
     assert (done["code"], done["limit"]) == (124, None)
+
+
+@pytest.mark.parametrize("hidden", [(), ("hidden",)], ids=["shown", "hidden"])
+def test_shared_memory_counts_and_cannot_be_hidden(here: Place, hidden: tuple[str, ...]) -> None:
+    """No limit of a process holds it: it is no data of its own."""
+    done = here.launch("{python}", "-c", SHARES, "60", "8", "apart", *hidden, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "memory"), done
+
+
+def test_what_many_share_counts_once(here: Place) -> None:
+    done = here.launch("{python}", "-c", SHARES, "60", "8", "common", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
+    assert (done["code"], done["limit"]) == (124, None), done
 
 
 def test_control_without_the_limits_nobody_looks(here: Place) -> None:
