@@ -305,6 +305,46 @@ def test_on_a_port_of_the_host_a_tunnel_needs_the_sessions_token(tmp_path: Path,
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("carried", "status"),
+    [
+        ("Basic YW1lbTpzZXNzaW9uLXRva2Vu", b"200"),  # amem:session-token, as a client makes it of the proxy's address
+        ("basic YW1lbTpzZXNzaW9uLXRva2Vu", b"200"),
+        ("Basic c2Vzc2lvbi10b2tlbjphbWVt", b"403"),  # the two the other way round
+        ("Basic YW1lbTo=", b"403"),
+        ("Basic session-token", b"400"),
+        ("Bearer account-secret", b"403"),  # the login's own credential is no bearer of the session
+    ],
+)
+def test_a_proxys_password_is_the_sessions_token_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, carried: str, status: bytes
+) -> None:
+    async def run() -> None:
+        access = {"token": Secret("session-token"), "pinned": (Secret("account-secret"),)}
+        async with tunnelled(tmp_path, monkeypatch, **access) as (s, far, _):
+            reader, writer = await opened(s, CONNECT.replace(b"\r\n\r\n", f"\r\nproxy-authorization: {carried}\r\n\r\n".encode()))
+            assert (await reader.readexactly(12)).endswith(status)
+            assert far.dialled == []  # not before the hello
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_on_a_login_its_own_credential_lets_a_model_call_in_and_the_token_does_not(tmp_path: Path) -> None:
+    """A harness on its login presents that; another account's would go out as another account, whatever else it knows."""
+
+    async def run() -> None:
+        access = {"token": Secret("session-token"), "pinned": (Secret("account-secret"),), "auth": "subscription", "credential": None}
+        async with session(tmp_path, **access) as s:
+            path, body = call(Dialect.ANTHROPIC)
+            for wrong in ({}, {"authorization": "Bearer session-token"}, {"authorization": "Bearer another-account"}):
+                assert (await s.post(path, body, wrong))[0] == 403
+            assert s.provider.log == []
+            assert (await s.post(path, body, {"authorization": "Bearer account-secret"}))[0] != 403
+
+    asyncio.run(run())
+
+
 def test_without_a_login_there_is_no_tunnel_at_all(tmp_path: Path) -> None:
     async def run() -> None:
         async with session(tmp_path) as s:
