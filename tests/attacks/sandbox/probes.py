@@ -666,6 +666,13 @@ def p82() -> Held:
     return every(results)
 
 
+@probe
+def p83() -> Held:
+    """When memory runs out, the session goes before what its user has open on the host."""
+    value = int(text("/proc/self/oom_score_adj"))
+    return value >= 300, value
+
+
 def fds() -> dict[int, str]:
     seen = {}
     for fd in range(3, 1024):

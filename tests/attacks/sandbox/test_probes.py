@@ -132,6 +132,7 @@ CONTROLS = [
     ("user", {"descriptors"}, ("43",)),
     ("user", {"limits"}, ("38", "39", "41")),
     ("user", {"capabilities"}, ("29",)),
+    ("user", {"score"}, ("83",)),
     ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82")),
     ("root", {"pins"}, ("35",)),
     ("unmapped", {"masks"}, ("26",)),
