@@ -13,6 +13,7 @@ from amem.errors import UsageError
 if TYPE_CHECKING:
     from amem.launch.grading import Grading
     from amem.launch.work import Worked
+    from amem.sandbox.child import Nursery, Stage
 
 EPILOG = """\b
 Examples:
@@ -68,10 +69,19 @@ command.params[:0] = [flag for flag in launch.command.params if flag.name not in
 
 
 def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> int:
-    from amem.launch import grading, run, work
     from amem.sandbox.child import fork_nursery, fork_stage
 
-    stage, nursery = context.stage or fork_stage(), fork_nursery()  # before a key is read
+    # Both before a key is read.
+    stage, nursery = context.stage or fork_stage(), fork_nursery()
+    try:
+        return _worked(context, options, patience_s, stage, nursery)
+    finally:
+        nursery.close()
+
+
+def _worked(context: Context, options: dict[str, Any], patience_s: float, stage: "Stage", nursery: "Nursery") -> int:
+    from amem.launch import grading, run, work
+
     asked = launch.asked({**options, "prompt": None})._replace(interactive=False)
     settings = launch.settings(context, asked)
     judged = _grading(options)

@@ -394,8 +394,9 @@ def test_a_task_with_checks_is_done_once_they_succeed(desk: Place) -> None:
 
 def test_a_check_that_fails_sends_the_task_back_with_what_it_printed(desk: Place) -> None:
     id = filed(desk, check=("true", "echo three widgets are missing; exit 5", "touch never"))
-    done = work(desk, "--json", *agent(desk, COMPLETE))
+    done = work(desk, "--json", "--no-snapshot", *agent(desk, COMPLETE))
     assert (done.code, done.json["outcome"], done.json["check"]) == (4, "released", "failed"), done.err
+    assert task(desk, id)["check"]["tree"].startswith("sha256:")
     found = task(desk, id)
     assert found["status"] == "admitted" and "exited with 5" in found["reason"] and found["check"]["state"] == "failed"
     left = [entry(desk, one) for one in found["handoffs"]]
