@@ -6,7 +6,8 @@ It stands in the environment and in files of the private home, never in an argum
 
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from amem.settings.credentials import Secret
@@ -35,12 +36,11 @@ class Door:
         os.makedirs(folder, mode=0o700)
         self._folder = Path(folder)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._listener.bind(f"/proc/self/fd/{fd}/{NAME}")  # a socket's name may have 107 bytes, a root's path more
-        finally:
-            os.close(fd)
-        self._listener.listen(BACKLOG)
+        with _short(self._folder) as short:
+            self._listener.bind(f"{short}/.{NAME}")
+            self._listener.listen(BACKLOG)
+            os.rename(f"{short}/.{NAME}", f"{short}/{NAME}")  # so one that nobody listens on is a killed launcher's
+        _sweep(self._folder.parent)
 
     def take(self) -> int:
         """The listening descriptor, the caller's from now on."""
@@ -56,3 +56,25 @@ class Door:
                 os.unlink(self._folder / NAME)
             with suppress(OSError):
                 os.rmdir(self._folder)
+
+
+@contextmanager
+def _short(folder: Path) -> Iterator[str]:
+    """A short name of a folder: a socket's may have 107 bytes, and a root's path more. Raises OSError."""
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
+
+
+def _sweep(doors: Path) -> None:
+    """Remove the sockets of launchers that were killed."""
+    for folder in doors.iterdir():
+        with suppress(OSError), _short(folder) as short, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+            caller.settimeout(1)  # a full backlog, say: somebody listens
+            try:
+                caller.connect(f"{short}/{NAME}")
+            except ConnectionRefusedError:
+                os.unlink(f"{short}/{NAME}")
+                os.rmdir(folder)

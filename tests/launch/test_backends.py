@@ -153,6 +153,18 @@ def test_the_socket_of_a_relay_is_the_owners_alone_whatever_the_length_of_its_pa
     door.close()
 
 
+def test_the_socket_of_a_killed_launcher_is_swept_and_that_of_a_running_one_is_not(tmp_path: Path) -> None:
+    killed, running, new = (Door(loopback=False) for _ in range(3))
+    for door, name in ((killed, "ses-1"), (running, "ses-2")):
+        door.make_socket(str(tmp_path / "doors" / name))
+    os.close(killed.take())  # as the kernel does, and nothing else
+    new.make_socket(str(tmp_path / "doors" / "ses-3"))
+    assert sorted(path.name for path in (tmp_path / "doors").iterdir()) == ["ses-2", "ses-3"]
+    for door in (killed, running, new):
+        door.close()
+    assert list((tmp_path / "doors").iterdir()) == []
+
+
 def test_bearers_differ_and_do_not_print() -> None:
     one, two = Door(loopback=True), Door(loopback=True)
     assert one.token.reveal() != two.token.reveal() and len(one.token.reveal()) == 48
