@@ -81,7 +81,10 @@ def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> 
 
 def _worked(context: Context, options: dict[str, Any], patience_s: float, stage: "Stage", nursery: "Nursery") -> int:
     from amem.launch import grading, run, work
+    from amem.ledger.task import known
 
+    if options["task"] is not None:
+        known(options["task"])
     asked = launch.asked({**options, "prompt": None})._replace(interactive=False)
     settings = launch.settings(context, asked)
     judged = _grading(options)

@@ -194,6 +194,9 @@ def test_refusals_of_a_launch_come_before_the_claim(desk: Place) -> None:
         assert done.code in (1, 2), done.err
     done = work(desk, "--loop", "--task", id, *agent(desk, COMPLETE))
     assert done.code == 2 and "--loop" in done.err
+    done = work(desk, "--task", "../../x", *agent(desk, COMPLETE))
+    assert done.code == 2 and "not a task's id" in done.err
+    assert work(desk, "--task", "task-other-zzzzzzzz", *agent(desk, COMPLETE)).code == 3
     assert [event["event"] for event in task(desk, id)["events"]] == ["created", "admitted"]
 
 
