@@ -42,6 +42,8 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
         print("\n".join([one_line(f"{one.how}: {one.path}") for one in receipt.removed]))
         size = f"{receipt.searched.files} files, {receipt.searched.bytes} bytes"
         note(f"{size} searched after that; the receipt is state/erased/{receipt.id}.json")
+    if receipt.exported:
+        note(f"it was exported to {', '.join(receipt.exported)}: a copy that is not below the root is not reached")
     if receipt.also_in:
         note(f"left as they are, though they share words with it: {', '.join(receipt.also_in)}")
     if left and not dry_run:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 
 from amem.errors import AmemError, NotFoundError
+from amem.memory.admission import admitted
 from amem.memory.outcomes import Refused
 from amem.memory.read import reader
 from amem.memory.session import Memory, Session
@@ -95,9 +96,4 @@ def _file(memory: Memory, session: Session, id: str, others: Sequence[Entry], in
         origin=f"{RECONCILE}{id}",
         subject=id,
     )
-    memory.ledger.create(draft, by=SYSTEM, session=session.id, admit=_admits_own(memory, domain_of(id)))
-
-
-def _admits_own(memory: Memory, domain: str) -> bool:
-    granted = memory.grants.domains.get(domain)
-    return bool(granted and granted.admit_own)
+    memory.ledger.create(draft, by=SYSTEM, session=session.id, admit=admitted(memory, session, (), by_amem=True))

@@ -50,6 +50,8 @@ class Receipt(NamedTuple):
     searched: traces.Search
     also_in: tuple[str, ...] = ()
     """Entries by others that share words with these, and were left as they are."""
+    exported: tuple[str, ...] = ()
+    """Files that these were once exported to, wherever they are now: what is not below the root is not reached."""
     whys: int = 0
     tasks: int = 0
 
@@ -75,12 +77,13 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         if gone and begun is None:
             raise ConflictError(f"{', '.join(gone)}: erased already", hint=f"amem get {gone[0]}")
         wanted, also_in = _wanted(memory, kept)
+        exported = _exported(memory, ids)
         if wanted.found(why):
             raise UsageError("--why quotes what is to be erased, and would stay")
         if dry_run:
             carrying = tuple(Trace(memory.store.relative(path), "masked") for path, *_ in _quoting(memory, kept, wanted))
             at = stamp(memory.clock())
-            return Receipt("", ids, session.principal, why, at, carrying, traces.search(memory.root.path, wanted), also_in)
+            return Receipt("", ids, session.principal, why, at, carrying, traces.search(memory.root.path, wanted), also_in, exported)
         notes = begun or _begin(memory, session, ids, why)
         for found in kept.values():
             if found.entry.status not in (Status.DEMOTED, Status.ERASED):
@@ -97,7 +100,7 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         with memory.lock:
             memory.index.scrub()
         searched = traces.search(memory.root.path, wanted)
-        receipt = Receipt(notes.act, ids, session.principal, why, stamp(memory.clock()), notes.traces, searched, also_in, *counts)
+        receipt = Receipt(notes.act, ids, session.principal, why, stamp(memory.clock()), notes.traces, searched, also_in, exported, *counts)
         memory.append(
             MemoryAct(
                 at=receipt.at, session=session.id, domain=domain_of(ids[0]), principal=session.principal, act=request.ERASE, entries=ids,
@@ -115,6 +118,7 @@ def shape(receipt: Receipt) -> dict[str, Any]:
         "removed": [{"path": one.path, "how": one.how} for one in receipt.removed],
         "searched": [{"place": "root", "files": receipt.searched.files, "bytes": receipt.searched.bytes}],
         "left": list(receipt.searched.left), "also_in": list(receipt.also_in),
+        "exported_to": list(receipt.exported),
         "promotion_whys_removed": receipt.whys, "promotion_tasks_cleared": receipt.tasks,
         "contexts_removed": [one.path for one in receipt.removed if "/.contexts/" in one.path or "/context-" in one.path],
     }  # fmt: skip
@@ -225,6 +229,12 @@ def _wanted(memory: Memory, kept: Mapping[str, _Kept]) -> tuple[Passages, tuple[
                 sharing.append((entry.id, text))
     wanted = own | Passages(frozenset(), frozenset(word for word, count in words.items() if count <= _KNOWN_ELSEWHERE))
     return wanted, tuple(id for id, text in sharing if not wanted.found(text))
+
+
+def _exported(memory: Memory, ids: tuple[str, ...]) -> tuple[str, ...]:
+    acts = reader.events(memory.root.state / MemoryAct.log)
+    files = (str(one["to"]) for one in acts if one.get("act") == "export" and one.get("to") and not set(ids).isdisjoint(one["entries"]))
+    return tuple(dict.fromkeys(files))
 
 
 def _related(memory: Memory, entries: Iterable[Entry]) -> frozenset[str]:

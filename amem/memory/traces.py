@@ -120,6 +120,8 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
             yield _decoded("zstd", data)
         elif data[:2] == b"\x1f\x8b":
             yield _decoded("gzip", data)
+        elif data[:2] in (b"\x78\x01", b"\x78\x9c", b"\x78\xda"):
+            yield _decoded("deflate", data)
         elif data[:4] == b"PK\x03\x04":
             with zipfile.ZipFile(BytesIO(data)) as packed:
                 for item in packed.infolist():

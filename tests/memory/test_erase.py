@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,10 @@ def spread(memory: Memory) -> tuple[str, str, str]:
     }.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    repository = state / "snapshots" / "0123.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(repository)], check=True)
+    stored = ["git", "--git-dir", str(repository), "hash-object", "-w", "--stdin"]
+    subprocess.run(stored, input=f"a file with {CANARY}".encode(), check=True, capture_output=True)
     (state / "web" / "packed.gz").write_bytes(gzip.compress(f"said {CANARY}".encode()))
     return entry.id, handoff.id, other.id
 
@@ -106,6 +111,7 @@ def test_no_byte_of_the_root_carries_it_afterwards(memory: Memory) -> None:
     left = carrying(memory.root.path)
     assert left == []
     assert receipt.searched.left == ()
+    assert not (memory.root.state / "snapshots" / "0123.git").exists()
     named = {trace.path for trace in receipt.removed}
     assert {path for path in before if "sqlite" not in path} <= named
     assert read.get(memory, agent(memory), entry) == Gone(entry)

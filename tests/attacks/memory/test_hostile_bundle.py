@@ -179,7 +179,8 @@ def test_an_injection_of_another_owner_is_held(memory: Memory, tmp_path: Path) -
 def test_what_was_erased_or_demoted_here_does_not_come_back(memory: Memory, tmp_path: Path) -> None:
     gone, demoted = written(memory, agent(memory), "Quartz vault"), written(memory, agent(memory), "Old")
     file = out(memory, tmp_path / "b.tar")
-    erase(memory, owner(memory), (gone.id,), "asked for")
+    receipt = erase(memory, owner(memory), (gone.id,), "asked for")
+    assert receipt.exported == (str(file),)
     demote(memory, owner(memory), demoted.id, "wrong")
     done = land(memory, owner(memory), file, KEY, domain="dom-me", floor=Label.PUBLIC)
     assert done.landed == ()
