@@ -259,7 +259,7 @@ def _ready_rows(server: servers.Server | None) -> list[Row]:
         if name == "sqlite":
             lookups = [beads(size) for size in SIZES]
             for size, mine, other in zip(SIZES, (small, large), lookups, strict=True):
-                rows.append(Row("P8", f"{name}, ready of {size // 1000}k", mine, "beads' kind of query", other, "us", "reported", None))
+                rows.append(Row("P8", f"{name}, ready of {size // 1000}k", mine, "as in beads", other, "us", "reported", None))
     return rows
 
 
