@@ -32,11 +32,12 @@ class Composition:
     """What serves one session. `session` is there once serving began.
 
     `client`: the launcher uses the session's memory tools itself, before there is a sandbox and after the harness has ended. `graded`:
-    what it did will be judged. `grading`: it judges what another did, and sees nothing of the memory.
+    what it did will be judged. `grading` names the task on which it judges what another did: it sees nothing of the memory, and what it
+    uses is the task's.
     """
 
     def __init__(
-        self, ready: "Prepared", settings: "Settings", *, client: bool = False, graded: bool = False, grading: bool = False
+        self, ready: "Prepared", settings: "Settings", *, client: bool = False, graded: bool = False, grading: str | None = None
     ) -> None:
         self.session: Session | None = None
         self.stopped: str | None = None
@@ -119,9 +120,10 @@ class Composition:
 
         def mount(app: web.Application) -> None:
             # A session that judges sees nothing of the memory, by path neither.
-            projection = None if self._grading else Projection(self._ready.projection)
+            projection = None if self._grading is not None else Projection(self._ready.projection)
             mcp = McpApp(
-                memory, session, token=self._token, board=self._ready.board, worker=worker, grading=self._grading, projection=projection
+                memory, session, token=self._token, board=self._ready.board, worker=worker, projection=projection,
+                grading=self._grading is not None,
             )  # fmt: skip
             add_routes(app, mcp)
             if found.harness.hasty:
@@ -214,7 +216,7 @@ class Composition:
             ceiling=found.ceiling,
             persist=persist,
         )
-        session.graded = self._graded
+        session.graded, session.task = self._graded, self._grading
         return session
 
 

@@ -68,8 +68,8 @@ def again(grading: Grading | None, grade: Grade | None) -> Grading | None:
 
 
 def judge(
-    grading: Grading, asked: Asked, text: str, settings: run.Settings, *, writer: str, label: "Label", facts: "HostFacts", home: str,
-    stage: "Stage", began: Callable[["Running"], None], ended: Callable[[], bool], note: Callable[[str], None],
+    grading: Grading, asked: Asked, text: str, settings: run.Settings, *, task: str, writer: str, label: "Label", facts: "HostFacts",
+    home: str, stage: "Stage", began: Callable[["Running"], None], ended: Callable[[], bool], note: Callable[[str], None],
 ) -> Grade:  # fmt: skip
     """Have it judged: `text` is the grader's prompt, `writer` the session whose work it is, `home` the one that `facts` were read with."""
     wanted = asked._replace(
@@ -78,7 +78,7 @@ def judge(
     )  # fmt: skip
     try:
         ready = run.prepare(wanted, settings)
-        work, presence = Composition(ready, settings, grading=True), Presence(settings.root, ready.id)
+        work, presence = Composition(ready, settings, grading=task), Presence(settings.root, ready.id)
         outcome = Outcome(session=ready.id, label=ready.plan.label)
         sitting = Sitting(
             asked=wanted, ready=ready, work=work, served=Served(work.serve), presence=presence, outcome=outcome,

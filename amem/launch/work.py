@@ -366,8 +366,9 @@ class _Shift:
         self._note(f"{self._row['id']}: round {wanted.round} of {wanted.rounds}: {wanted.model} judges it")
         text = prompt.grading(self._task, self._desk.note(shown.data["handoffs"][-1]), fence.mark())
         found = grading.judge(
-            wanted, self._sitting.asked, text, self._settings, writer=ready.id, label=session.label, facts=self._facts, home=ready.home,
-            stage=self._nursery.stage(), began=self._interrupts.attend, ended=self._ended, note=self._note,
+            wanted, self._sitting.asked, text, self._settings, task=self._row["id"], writer=ready.id, label=session.label,
+            facts=self._facts, home=ready.home, stage=self._nursery.stage(), began=self._interrupts.attend, ended=self._ended,
+            note=self._note,
         )  # fmt: skip
         with suppress(AmemError):
             self._desk.call("task_graded", verdict=found.verdict, round=wanted.round, grader=wanted.model)
@@ -390,10 +391,12 @@ class _Shift:
                 commands, run.sealed(ready, self._settings), self._facts, self._bounded, timeout_s=ready.plan.timeout_s,
                 attending=self._attending, ended=self._ended,
             )  # fmt: skip
-            tree = Store(self._settings.root, ready.spec.workdir).digest()
         except (AmemError, OSError) as error:
-            found, tree = Evidence("unchecked", (), f"the checks could not run: {getattr(error, 'message', error)}", ""), None
+            found = Evidence("unchecked", (), f"the checks could not run: {getattr(error, 'message', error)}", "")
         self._worked.check = found.state
+        tree = None
+        with suppress(OSError):  # a file went while it was read: then nobody can say later whether the tree is the same
+            tree = Store(self._settings.root, ready.spec.workdir).digest()
         with suppress(AmemError):  # without it the task does not complete
             self._desk.call("task_checked", state=found.state, tree=tree, exits=list(found.exits))
         return found

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from amem.egress.meter import spent
+from amem.settings.root import Root
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Done, Place
 from tests.acceptance.test_real_harnesses import MODELS
@@ -182,3 +184,7 @@ def test_checks_and_a_grader_on_another_model(place: Place, provider: Running, h
     assert [(event["verdict"], event["grader"]) for event in graded] == [("satisfied", other)]
     attempt = place.amem("task", "timeline", id, "--json").json["attempts"][0]
     assert attempt["calls"] >= 3 and any("task_complete" in name for name in attempt["tools"]), attempt
+    sessions = {done.json["session"]["id"], done.json["grade"]["session"]}
+    counted = place.amem("usage", "--by", "session", "--json").json["usage"]
+    used = sum(row[name] for row in counted if row["session"] in sessions for name in ("input", "output", "cache_read", "cache_write"))
+    assert spent(Root(place.root), id) == used > 0, "what the grader used is the task's"
