@@ -106,6 +106,14 @@ DESTINATIONS: Mapping[str, Destination] = {
             tunnel_hosts=("cli-chat-proxy.grok.com", "code.grok.com", "auth.x.ai"),
         ),
         Destination(
+            # Where a Grok login's own calls go, metered; the login of `xai` is tunnelled there.
+            name="grok",
+            base_url="https://cli-chat-proxy.grok.com",
+            wires={dialect: Wire(BEARER) for dialect in _ALL},
+            key_env="XAI_API_KEY",
+            tunnel_hosts=("auth.x.ai",),
+        ),
+        Destination(
             name="dashscope",
             base_url="https://dashscope-intl.aliyuncs.com/compatible-mode",
             wires={Dialect.CHAT: Wire(BEARER)},

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, session_env, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, session_env, tunnel
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
 
@@ -100,4 +100,5 @@ HARNESS = Harness(
     transcript_shape="claude",
     usage=(".claude/projects/*/*.jsonl", ".claude/projects/*/*/subagents/*.jsonl"),
     install="make harnesses HARNESS=claude",
+    version=Version(floor=(2,), reason="1.x ends at once: it does not know `--thinking-display`"),
 )

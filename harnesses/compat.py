@@ -18,6 +18,11 @@ Written by `python -m amem.harnesses.compat` from the tables that launches use; 
 are compared whole with what was measured of the program. `not proven here`: written from public reports.
 """
 
+OLDEST = """\
+A program on the host's PATH that is older gives way to the pinned one, and is refused where there is none. One that is a major version
+beyond the pinned one runs, and the launch says so. Nothing is run to find out: a version is read from the package or the file's name.
+"""
+
 
 def shown() -> dict[str, dict[str, Any]]:
     """How each harness was shown to work, by AUTH mode."""
@@ -36,6 +41,9 @@ def document() -> str:
         _table(["harness", "key", "subscription", "tunnel, unmetered"], map(_ways, harnesses)),
         "## Memory and hooks\n",
         _table(["harness", "tool", *(f"`{kind}`" for kind in HookKind), "own token count"], map(_hooks, harnesses)),
+        "## Oldest versions\n",
+        OLDEST,
+        _table(["harness", "oldest", "because"], (_oldest(harness) for harness in harnesses if harness.version is not None)),
         "## Known to be missing\n",
         "\n".join(f"- **{harness.title}**: {note}." for harness in harnesses for note in proofs[harness.name].get("notes", [])) + "\n",
         "## Modes that are refused\n",
@@ -56,6 +64,11 @@ def _ways(harness: Harness) -> list[str]:
         ", ".join(harness.destinations.get(Auth.SUBSCRIPTION, ())) or "-",
         ", ".join(host.removesuffix(":443") for host in harness.tunnel_hosts) or "-",
     ]
+
+
+def _oldest(harness: Harness) -> list[str]:
+    assert harness.version is not None
+    return [f"`{harness.name}`", ".".join(map(str, harness.version.floor)), harness.version.reason]
 
 
 def _hooks(harness: Harness) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, command
 from amem.model.call import Dialect
 
@@ -87,4 +87,5 @@ HARNESS = Harness(
     transcripts=(".copilot/session-state/*/events.jsonl",),
     transcript_shape="copilot",
     usage=(".copilot/session-state/*/events.jsonl",),
+    version=Version(floor=(1,), reason="0.x knows no provider but GitHub, and takes the models of its own list only"),
 )

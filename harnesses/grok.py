@@ -12,6 +12,8 @@ HOOKS = (
     Hook(event="PreCompact", kind=HookKind.PRE_COMPACT, timeout_s=30),
     Hook(event="SessionEnd", kind=HookKind.SESSION_END, timeout_s=10),
 )
+FORWARDED = "grok"
+"""The destination of a login whose calls the egress forwards and meters; whether xAI takes them so is not known, so `xai` comes first."""
 DEFAULT_MODEL = "grok-4.6"
 QUIET = (
     "telemetry", "remote_fetch", "managed_config", "feedback", "title_refresh", "turn_summary", "session_recap", "codebase_indexing",
@@ -29,7 +31,7 @@ def environment(facts: LaunchFacts) -> Mapping[str, str]:
         "GROK_SESSION_END_HOOKS_TIMEOUT_MS": "10000",
     }
     if facts.auth is Auth.SUBSCRIPTION:
-        return env | tunnel(facts)
+        return env | tunnel(facts) | ({"GROK_CLI_CHAT_PROXY_BASE_URL": facts.openai_url} if facts.destination == FORWARDED else {})
     # The proxy URL too: the title call follows it, not the API base, and would else carry the prompt to another host.
     return env | {
         "XAI_API_KEY": facts.placeholder, "GROK_XAI_API_BASE_URL": facts.openai_url, "GROK_CLI_CHAT_PROXY_BASE_URL": facts.openai_url,
@@ -78,8 +80,8 @@ HARNESS = Harness(
     title="Grok Build",
     binary="grok",
     auth=(Auth.SUBSCRIPTION, Auth.KEY, Auth.GATEWAY),
-    destinations={Auth.SUBSCRIPTION: ("xai",), Auth.KEY: ("xai", DEMO), Auth.GATEWAY: (GATEWAY,)},
-    dialects=(Dialect.CHAT,),
+    destinations={Auth.SUBSCRIPTION: ("xai", FORWARDED), Auth.KEY: ("xai", DEMO), Auth.GATEWAY: (GATEWAY,)},
+    dialects=(Dialect.CHAT, Dialect.RESPONSES),
     environment=environment,
     files=files,
     arguments=arguments,

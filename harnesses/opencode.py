@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, asset
 from amem.model.call import Dialect
 
@@ -90,4 +90,5 @@ HARNESS = Harness(
     transcripts=(".amem/opencode/*.jsonl",),
     transcript_shape="opencode",
     usage=(".amem/opencode/*.jsonl",),
+    version=Version(floor=(1,), reason="0.x ends at once: it does not know `run --auto`"),
 )

@@ -94,11 +94,11 @@ def find(harness: Harness, *, path: str, cache: str, machine: str, resolve: Reso
     on_path = _first((f"{folder}/{harness.binary}" for folder in _folders(path)), resolve)
     if on_path is not None:
         native = _first(_natives(on_path, pin, machine), resolve) if pin is not None and not pin.node else None
-        return _program(harness, native or on_path, pin, None, path, cache, machine, resolve)
+        return _program(harness, native or on_path, None, path, cache, machine, resolve)
     if pin is None:
         return None
     cached = resolve(_installed(pin, cache, machine))
-    return None if cached is None else _program(harness, cached, pin, pin.version, path, cache, machine, resolve)
+    return None if cached is None else _program(harness, cached, pin.version, path, cache, machine, resolve)
 
 
 def manifest(binary: str) -> str | None:
@@ -108,12 +108,10 @@ def manifest(binary: str) -> str | None:
     return f"{prefix}{found}{package}/package.json" if found else None
 
 
-def _program(
-    harness: Harness, binary: str, pin: Pin | None, pinned: str | None, path: str, cache: str, machine: str, resolve: Resolve
-) -> Program | None:
+def _program(harness: Harness, binary: str, pinned: str | None, path: str, cache: str, machine: str, resolve: Resolve) -> Program | None:
     argv: tuple[str, ...] = (binary,)
     roots = harness.roots(binary)
-    if pin is not None and pin.node and binary.endswith((".js", ".mjs", ".cjs")):
+    if binary.endswith((".js", ".mjs", ".cjs")):  # also an older version of what is a native program today
         # The pinned Node first: what the host has may be older than the harness wants, and npm says nothing about it.
         node = resolve(_installed(pins()["node"], cache, machine)) or _first((f"{folder}/node" for folder in _folders(path)), resolve)
         if node is None:

@@ -30,6 +30,11 @@ PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signa
 GRACE_S = 3.0
 """What a harness gets to end by itself when its time is up."""
 
+ENDING = frozenset((signal.SIGTERM, signal.SIGHUP))
+"""Signals that ask a session to end; where there is no terminal, Ctrl-C does so too."""
+PATIENCE_S = 10.0
+"""What a harness that was asked to end has for its last hooks. Some take no notice while a tool runs (Gemini CLI 0.61, 2026-11)."""
+
 _TERMINAL_POLL_S = 0.3  # bash sends no SIGCONT on `fg` of a job that runs in the background
 _MESSAGE_LIMIT = 1 << 20
 _MOST_FDS = 253  # what one message can carry (SCM_MAX_FD)
@@ -88,6 +93,8 @@ class Running:
         self._linked = True
         self._stopped_by = 0
         self._waiting = False
+        self._ends_at: float | None = None
+        """When the harness is killed that was asked to end."""
         self._over = False
         """PID 1 is gone, and with it everything inside."""
         self._lock = threading.Lock()  # guards the descriptors against a kill from another thread
@@ -207,9 +214,9 @@ class Running:
         """Wait for the harness; everything inside is gone afterwards.
 
         Returns its exit code, 128+n after a signal, 126 or 127 when it could not be started, 137 when the sandbox was killed.
-        Call it from the main thread: signals the launcher receives meanwhile are passed on. With `on_output` (headless) each piece of
-        output is handed over as (1 or 2, bytes) until both pipes end. `timeout_s` bounds the session: past it the harness gets SIGTERM and
-        three seconds, then everything is killed; 124 is returned.
+        Call it from the main thread: signals the launcher receives meanwhile are passed on, and after one that asks for the end there are
+        ten seconds. With `on_output` (headless) each piece of output is handed over as (1 or 2, bytes) until both pipes end. `timeout_s`
+        bounds the session: past it the harness gets SIGTERM and three seconds, then everything is killed; 124 is returned.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         late = False
@@ -238,10 +245,13 @@ class Running:
         while self.exit_code is None and self._linked:
             if terminal is not None:
                 self._attend(terminal)
-            ready = dict(poll.poll(_milliseconds(deadline, terminal)))
+            ready = dict(poll.poll(_milliseconds(_first(deadline, self._ends_at), terminal)))
             if wake.fileno() in ready:
                 for number in wake.recv(512):
-                    self._on_signal(number)
+                    self._on_signal(number, headless=on_output is not None)
+            if self._ends_at is not None and time.monotonic() >= self._ends_at:
+                self._ends_at = None
+                self._strike()
             if self._link.fileno() in ready:
                 self._receive()
             for fd in [fd for fd in pipes if fd in ready]:
@@ -261,9 +271,11 @@ class Running:
         elif number or terminal.came_back():
             self._resume(terminal)
 
-    def _on_signal(self, number: int) -> None:
+    def _on_signal(self, number: int, *, headless: bool) -> None:
         if number in PASSED_ON:
             self._order(number)
+            if self._ends_at is None and (number in ENDING or (headless and number == signal.SIGINT)):
+                self._ends_at = time.monotonic() + PATIENCE_S
         elif number == signal.SIGCONT and self._terminal is not None:
             self._resume(self._terminal)
 
@@ -298,6 +310,10 @@ def _pass(fd: int, stream: int, on_output: Callable[[int, bytes], None] | None) 
     if data and on_output is not None:
         on_output(stream, data)
     return bool(data)
+
+
+def _first(*instants: float | None) -> float | None:
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def _milliseconds(deadline: float | None, terminal: "_Terminal | None") -> int | None:

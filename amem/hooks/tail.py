@@ -66,8 +66,8 @@ def of(path: str, found: list[Turn], *, numbered: bool = True) -> Tail:
 
 
 def _topic(found: list[Turn]) -> str:
-    """The user's last words; what begins with a tag is what the harness says in the user's name."""
-    said = (turn.text for turn in reversed(found) if turn.role == turns.USER and not turn.text.lstrip().startswith("<"))
+    """The user's last words; what begins like these is what the harness says in the user's name."""
+    said = (turn.text for turn in reversed(found) if turn.role == turns.USER and not turn.text.lstrip().startswith(("<", "[Request inter")))
     return " ".join(next(said, "")[:400].split())[:100]
 
 

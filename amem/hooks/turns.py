@@ -132,7 +132,7 @@ def _claude(event: dict[str, Any]) -> Iterator[Piece]:
         return
     content = message.get("content")
     if event["type"] == "user":
-        results = [_text(block.get("content")) for block in _blocks(content, "tool_result")]
+        results = [_result(_text(block.get("content"))) for block in _blocks(content, "tool_result")]
         if results:
             yield Piece(TOOL, "\n".join(results))
         if said := _text(content):
@@ -150,6 +150,14 @@ def _claude(event: dict[str, Any]) -> Iterator[Piece]:
                 yield Piece(ASSISTANT, how=WITHHELD, key=key)
             case "tool_use":
                 yield Piece(ASSISTANT, tools=(_call(block.get("name"), block.get("input")),), key=key)
+
+
+_REJECTED = "The user doesn't want to proceed with this tool use."
+"""What Claude Code tells its model of a call that was interrupted; it goes on with orders, which a note must not repeat as its own."""
+
+
+def _result(text: str) -> str:
+    return "(interrupted by the user)" if text.startswith(_REJECTED) else text
 
 
 def _codex(event: dict[str, Any]) -> Iterator[Piece]:

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,27 +153,27 @@ def test_a_failing_provider_ends_the_run_within_a_bound(place: Place, provider: 
         assert session["calls"] <= 1 + WAYS[harness].title_retries, "a refusal is not tried again"
 
 
-COMPACTING = {
-    "claude": (195_000, ("--", "--autocompact", "100000")),
-    "codex": (190_000, ("--", "-c", "model_auto_compact_token_limit=100000")),
-    "gemini": (900_000, ()),
-    "qwen": (250_000, ()),
-    "grok": (125_000, ()),
-    "copilot": (120_000, ()),
-    "opencode": (128_000, ()),
-    "pi": (126_000, ()),
+COMPACTING: dict[str, tuple[int, tuple[int, ...], tuple[str, ...]]] = {
+    "claude": (195_000, (0,), ("--", "--autocompact", "100000")),
+    "codex": (190_000, (0,), ("--", "-c", "model_auto_compact_token_limit=100000")),
+    "gemini": (900_000, (0,), ()),
+    "qwen": (230_000, (0,), ()),
+    "grok": (125_000, (0,), ()),
+    "copilot": (120_000, (0,), ()),
+    "opencode": (128_000, (1,), ()),  # the session's title is its first call
+    "pi": (126_000, (3, 4), ()),  # it looks when a turn is over
 }
-"""What the provider says was used, and how the harness is told of a small window where it takes none from its configuration."""
+"""What the provider says was used, by which of its answers, and how the harness is told of a small window where its own is too large."""
 
 
 def test_a_compaction_leaves_exactly_one_note(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
-    used, words = COMPACTING[harness]
-    steps = [
-        shell(harness, "echo counted the left shelf", usage={"input": used}),
-        shell(harness, "true", usage={"input": used}),
-        {"text": "Done as asked."},
-    ]
-    provider.load({"steps": steps, "side_text": "The left shelf was counted."})
+    used, big, words = COMPACTING[harness]
+    # By count: a history that was compacted holds no results to count.
+    # pi keeps the last 20,000 tokens as they are, so that there is something to compact only when more than that was said.
+    look = shell(harness, "echo counted the left shelf" + ("; yes counted the left shelf | head -c 48000" if harness == "pi" else ""))
+    steps: list[dict[str, Any]] = [*[look] * (4 if harness == "pi" else 2), {"text": "Done as asked."}]
+    steps = [{**step, "usage": {"input": used}} if n in big else step for n, step in enumerate(steps)]
+    provider.load({"by": "count", "steps": steps, "side_text": "The left shelf was counted."})
     ran = launch(place, harness, set_up(place, harness, Auth.KEY, provider.url), *words)
     assert ran.done.code == 0, ran.done.err + ran.done.out
     (note,) = [place.amem("get", id, "--json").json for id in ran.done.json["handoffs"]]
@@ -224,3 +225,19 @@ def test_a_spawn_becomes_a_task(place: Place, provider: Running, name: str) -> N
     sent = "\n".join(exchange.body.decode("utf-8", "replace") for exchange in provider.log)
     assert f"subagents are tasks here; others run them. filed {task['id']}" in sent, "the model was told where its work is"
     assert place.amem("task", "show", task["id"], "--json").json["body"].strip() == "Count the left shelf."
+
+
+def test_a_grok_login_can_be_forwarded_and_metered(place: Place, provider: Running, login: lab.Lab) -> None:  # noqa: F811
+    installed("grok")
+    provider.load({"steps": [shell("grok", "true"), {"text": "Done as asked."}], "models": ["grok-4.6"]})
+    flags = set_up(place, "grok", Auth.SUBSCRIPTION, provider.url, login)
+    place.destination(provider.url, name="grok")
+    ran = launch(place, "grok", [*flags, "--provider", "grok"])
+    assert ran.done.code == 0, ran.done.err + ran.done.out
+    (row,) = ran.done.json["usage"]
+    assert (row["source"], row["billing"], row["destination"]) == ("egress", "plan", "grok")
+    counted = [exchange.usage for exchange in provider.log if exchange.usage is not None]
+    assert sum(row[part] for part in ("input", "output", "cache_read", "cache_write")) == sum(used.total for used in counted)
+    asked = [exchange for exchange in provider.log if exchange.path == "/v1/responses"]
+    assert asked and all(exchange.headers["authorization"].startswith("Bearer xai-session-") for exchange in asked)
+    assert [host for host, _, _ in login.asked if host != "auth.x.ai"] == [], "nothing of it is tunnelled"

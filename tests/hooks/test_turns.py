@@ -152,3 +152,10 @@ def test_no_transcript_makes_a_reader_raise(shape: str, values: list[Any]) -> No
 @given(shape=st.sampled_from(sorted(turns.SHAPES)), data=st.binary(max_size=200))
 def test_no_bytes_make_a_reader_raise(shape: str, data: bytes) -> None:
     assert isinstance(turns.read(shape, data.splitlines()), list)
+
+
+def test_an_interrupted_call_is_told_without_the_orders_that_claude_code_gives_its_model() -> None:
+    told = "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing and wait."
+    line = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": told}]}}
+    (turn,) = turns.read("claude", [json.dumps(line).encode()])
+    assert (turn.role, turn.text) == ("tool", "(interrupted by the user)")

@@ -1,12 +1,14 @@
 """Every refusal of a launch, before anything starts."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amem.errors import AmemError, ConfigError, UnavailableError, UsageError
-from amem.launch.plan import Asked, plan, tree
+from amem.harnesses import registry
+from amem.launch.plan import Asked, beyond, plan, tree, version_of
 from amem.model.label import Label
 from amem.settings import grants
 from amem.settings.credentials import Credentials
@@ -183,3 +185,48 @@ def test_a_limit_of_the_root_that_no_program_could_live_in_is_named_by_its_key(r
     root.grants.write_text(GRANTS + '[limits]\nmemory = "1M"\n')
     with pytest.raises(UsageError, match=r"\[limits\] memory"):
         planned(root, work)
+
+
+def installed(folder: Path, version: str) -> str:
+    """pi as npm installs it, at some version: the folder for PATH."""
+    package = folder / "node_modules/@earendil-works/pi-coding-agent"
+    (package / "dist/bundle").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": "pi", "version": version}))
+    (package / "dist/bundle/cli.js").write_text("")
+    (folder / "bin").mkdir()
+    (folder / "bin/pi").symlink_to(package / "dist/bundle/cli.js")
+    (folder / "bin/node").write_text("#!/bin/sh\n")
+    (folder / "bin/node").chmod(0o755)
+    return str(folder / "bin")
+
+
+def test_a_harness_that_is_too_old_says_which_version_is_needed(root: Root, work: Path, tmp_path: Path) -> None:
+    environment = {"PATH": installed(tmp_path / "old", "0.74.2"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with pytest.raises(UnavailableError) as caught:
+        planned(root, work, harness="pi", args=(), model="m", environment=environment)
+    assert (
+        caught.value.message
+        == "pi 0.74.2 is too old: 1.0 or later is needed, because 0.74, which npm picks on Node 20 without a word, has no MCP"
+    )
+    assert caught.value.hint == "make harnesses HARNESS=pi"
+
+
+def test_a_harness_that_is_too_old_gives_way_to_the_pinned_one(root: Root, work: Path, tmp_path: Path) -> None:
+    pin = registry.pins()["pi"]
+    pinned = tmp_path / "cache/amem/harnesses" / f"pi-{pin.version}"
+    installed(pinned, pin.version)
+    node = tmp_path / "cache/amem/harnesses" / f"node-{registry.pins()['node'].version}" / registry.pins()["node"].program
+    node.parent.mkdir(parents=True)
+    node.write_text("")
+    node.chmod(0o755)
+    environment = {"PATH": installed(tmp_path / "old", "0.74.2"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = planned(root, work, harness="pi", args=(), model="m", environment=environment)
+    assert found.program.pinned == pin.version and found.program.argv == (str(node), str(pinned / pin.program))
+
+
+@pytest.mark.parametrize(("version", "said"), [("2.0.0", True), ("1.9.9", False), ("garbage", False)])
+def test_a_harness_beyond_the_tested_one_runs_and_is_named(root: Root, work: Path, tmp_path: Path, version: str, said: bool) -> None:
+    environment = {"PATH": installed(tmp_path / "new", version), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = planned(root, work, harness="pi", args=(), model="m", environment=environment)
+    assert version_of(found.program) == version
+    assert (beyond(found.harness, version) is not None) == said
