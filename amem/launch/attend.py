@@ -233,6 +233,7 @@ def stoppable(running: "Running", work: "Composition", presence: Presence) -> It
         timers[-1].start()
 
     before = signal.signal(STOP_SIGNAL, stop)
+    stop(STOP_SIGNAL, None)  # it may have been asked for before anybody listened
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from amem.launch.grading import Grade, Grading
 from amem.launch.interrupts import Interrupts, held_back
 from amem.launch.lease import Beat, Keeper, since_boot
 from amem.launch.plan import Asked
-from amem.launch.presence import Presence, dead
+from amem.launch.presence import STOP_SIGNAL, Presence, dead
 from amem.launch.served import Served
 from amem.memory import fence
 from amem.server.client import Answer, Client
@@ -181,7 +181,7 @@ def work(
     composition = Composition(checked, settings, client=True, graded=wanted.grading is not None)
     served = Served(composition.serve)
     worked = Worked()
-    with held_back():
+    with held_back(), _deaf():
         facts = run.survey(checked, settings)
         presence = Presence(settings.root, checked.id)
         try:
@@ -199,6 +199,16 @@ def work(
             if worked.session is None:
                 run.remove_home(checked)
     return worked
+
+
+@contextmanager
+def _deaf() -> "Iterator[None]":
+    """A request to stop that comes between two sandboxes ends no launcher: it is read once there is one to end."""
+    before = signal.signal(STOP_SIGNAL, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(STOP_SIGNAL, before)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,7 +425,7 @@ class _Shift:
             yield
 
     def _ended(self) -> bool:
-        return self._interrupts.struck or self._sitting.work.stopped is not None
+        return self._interrupts.struck or self._sitting.work.stopped is not None or self._sitting.presence.asked() is not None
 
     def _leftover(self, ended: Ended) -> dict[str, Any]:
         """What the launcher leaves on a task that its harness did not complete."""

@@ -450,7 +450,8 @@ def test_a_task_that_the_harness_took_by_itself_is_not_the_launchers_to_examine(
     assert found["status"] == "completed" and found["check"]["state"] == "unchecked"
 
 
-def test_ctrl_c_ends_a_check_and_gives_the_task_back(desk: Place) -> None:
+@pytest.mark.parametrize("stop", [False, True], ids=["signal", "session stop"])
+def test_a_check_ends_with_its_session_and_gives_the_task_back(desk: Place, stop: bool) -> None:
     id = filed(desk, check=("echo up > up; sleep 600",))
     process = subprocess.Popen(
         desk.command("work", "--harness", "command", *desk.launch_flags(), *agent(desk, COMPLETE)),
@@ -459,7 +460,11 @@ def test_ctrl_c_ends_a_check_and_gives_the_task_back(desk: Place) -> None:
     assert process.stderr is not None
     while b"now its checks" not in process.stderr.readline():
         assert process.poll() is None
-    process.terminate()
+    if stop:
+        (session,) = (row["id"] for row in desk.amem("session", "list", "--state", "running", "--json").json["sessions"])
+        assert desk.amem("session", "stop", session).code == 0
+    else:
+        process.terminate()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 4, err
     found = task(desk, id)
