@@ -97,8 +97,6 @@ def test_on_a_key_nothing_is_changed(place: Place, provider: Running, harness: s
 
 
 def test_on_a_gateway_only_what_is_declared_is_changed_and_each_change_is_named(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
-    if harness == "copilot":
-        pytest.skip("copilot has no gateway mode that this provider speaks")
     provider.load(script(harness))
     came = recorded(place, harness, "--auth", "gateway", LLMAO_URL=provider.url, LLMAO_KEY="sk-the-gateway")
     bodies = [json.loads(one["body"].encode("latin-1")) for one in came if one.get("body")]
