@@ -39,6 +39,7 @@ def files(facts: LaunchFacts) -> Mapping[str, bytes]:
         server["headers"] = facts.mcp_headers
     hooks = {hook.event: [{"type": "command", "bash": command(facts, "copilot", hook), "timeoutSec": hook.timeout_s}] for hook in HOOKS}
     return {
+        ".copilot/config.json": as_json({"trustedFolders": [facts.workdir]}),
         ".copilot/mcp-config.json": as_json({"mcpServers": {"memory": server}}),
         ".copilot/hooks/amem.json": as_json({"version": 1, "hooks": hooks}),
     }

@@ -30,6 +30,9 @@ def environment(facts: LaunchFacts) -> Mapping[str, str]:
         # Its own bound is 1.5 seconds (1.0.41, 2026-11).
         "GROK_SESSION_END_HOOKS_TIMEOUT_MS": "10000",
     }
+    if "web_search" not in facts.server_tools:
+        # On a login its searches would run at xAI, outside the sandbox, and through a tunnel nobody would see them asked for.
+        env["GROK_BACKEND_SEARCH"] = "false"
     if facts.auth is Auth.SUBSCRIPTION:
         return env | tunnel(facts) | ({"GROK_CLI_CHAT_PROXY_BASE_URL": facts.openai_url} if facts.destination == FORWARDED else {})
     # The proxy URL too: the title call follows it, not the API base, and would else carry the prompt to another host.

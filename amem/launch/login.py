@@ -101,6 +101,18 @@ def _ended(login: Login, data: bytes) -> str | None:
     return time.strftime("%Y-%m-%d at %H:%M UTC", time.gmtime(value / 1000))
 
 
+def over(ours: bytes | None, login: bytes) -> bytes:
+    """The login's file with what the adapter wants in it besides (Copilot keeps both in one), where that can be read; else as it is."""
+    if ours is None:
+        return login
+    try:
+        # Copilot opens the file with lines of comment (1.0.102, 2026-11).
+        value = json.loads(b"\n".join(line for line in login.splitlines() if not line.lstrip().startswith(b"//")))
+    except (ValueError, RecursionError):
+        return login
+    return json.dumps({**json.loads(ours), **value}).encode() if isinstance(value, dict) else login
+
+
 def carry_home(carried: Carried, home: str) -> str | None:
     """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say."""
     if not carried.login.rewritten or not carried.source:

@@ -455,8 +455,13 @@ def _write_home(ready: Prepared) -> None:
     """Put the harness's files into the home, 0600."""
     if ready.door is not None and ready.door.port is not None:
         write_own_bin(ready.home, ready.door.port)
-    login = {ready.login.login.file: ready.login.data} if ready.login is not None and ready.login.data else {}
-    for name, data in {**ready.launch.files, **login}.items():
+    files = dict(ready.launch.files)
+    if ready.login is not None and ready.login.data:
+        from amem.launch.login import over
+
+        name = ready.login.login.file
+        files[name] = over(files.get(name), ready.login.data)
+    for name, data in files.items():
         path = os.path.join(ready.home, name)
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

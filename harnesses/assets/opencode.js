@@ -40,6 +40,7 @@ export const Amem = async ({ client, directory }) => ({
     });
     // Whatever is not a plain yes stops the tool: a hook that died, or that took too long, has not looked.
     if (code !== 0) throw new Error(said || "amem: the memory hook gave no answer, so the tool may not run");
+    await keep(client, input.sessionID).catch(() => undefined); // a kill while the tool runs gives no other chance
   },
   "experimental.session.compacting": async (input) => note(client, "pre-compact", input.sessionID, "auto"),
   event: async ({ event }) => {

@@ -73,6 +73,7 @@ def test_the_whole_job_in_every_mode(place: Place, provider: Running, login: lab
     sent = "\n".join(exchange.body.decode("utf-8", "replace") for exchange in provider.log)
     assert "is read with the memory tools" in sent, "the guard stopped the tool, and the model was told why"
     assert "Through the egress." in sent, "the entry was read by path"
+    assert not re.search(r'"type": ?"(web_search|x_search|code_interpreter)', sent), "nothing is offered that would run at the provider"
 
     counted = [exchange.usage for exchange in provider.log if exchange.usage is not None]
     # OpenCode and Grok leave the call for the session's title out of their own account.

@@ -9,7 +9,7 @@ import pytest
 
 from amem.errors import UnavailableError
 from amem.harnesses import registry
-from amem.launch.login import Carried, carry_home, read_login
+from amem.launch.login import Carried, carry_home, over, read_login
 from amem.settings.credentials import Secret
 
 FILE = ".claude/.credentials.json"
@@ -184,3 +184,13 @@ def test_a_login_kept_behind_a_link_on_the_host_stays_a_link(homes: Homes, tmp_p
 
 def test_a_harness_without_a_login_carries_none(tmp_path: Path) -> None:
     assert read_login(registry.load("command"), str(tmp_path)) is None
+
+
+def test_a_file_that_is_login_and_configuration_is_both() -> None:
+    ours = b'{"trustedFolders": ["/tree"], "theme": "dark"}'
+    assert json.loads(over(ours, b'// do not edit\n{"authTokens": {"a": 1}, "theme": "light"}')) == {
+        "trustedFolders": ["/tree"], "authTokens": {"a": 1}, "theme": "light",
+    }  # fmt: skip
+    for login in (b"not json", b"[1]", b"\xff"):
+        assert over(ours, login) == login
+    assert over(None, b"{ }") == b"{ }"
