@@ -4,14 +4,13 @@ Every question names its domain: nothing of another one is read, counted or orde
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from amem.ledger.backend import Backend, Tx
 from amem.ledger.rows import listed
-from amem.ledger.store import Filter, Page, Reindexed, Stats
 from amem.ledger.task import HUMAN, OPEN, Status, Task, known, not_found
 from amem.model.ids import domain_of
 
@@ -20,6 +19,52 @@ if TYPE_CHECKING:
 
     from amem.ledger.events import Event
     from amem.ledger.promotions import Promotion
+
+
+class Filter(NamedTuple):
+    """Which tasks a listing shows; everything must hold. Domains are always named: nothing of another one is counted."""
+
+    domains: tuple[str, ...]
+    statuses: tuple[Status, ...] = OPEN
+    requires: str | None = None
+    origin: str | None = None
+    """A prefix."""
+    parent: str | None = None
+    session: str | None = None
+    since_ms: int | None = None
+    without: tuple[str, ...] = ()
+    """Labels whose tasks are not shown and not counted; an empty one stands for tasks that were filed without."""
+    limit: int = 50
+    """0 is all."""
+    offset: int = 0
+    count_to: int = 0
+    """How far a domain's tasks are counted; 0 is all of them, which takes longer the more there are."""
+
+
+class Page(NamedTuple):
+    """A part of a listing, by rank, and how many there are in all (at least so many, where they were not counted to the end)."""
+
+    tasks: tuple[Task, ...]
+    total: int
+
+
+class Stats(NamedTuple):
+    """The telemetry of a domain's tasks."""
+
+    by_status: Mapping[str, int]
+    by_family: Mapping[str, Mapping[str, int]]
+    invalidated: Mapping[str, int]
+    capability_gaps: tuple[str, ...]
+    """Requirements of waiting tasks that no completed task ever had."""
+    inflation: Mapping[str, int]
+    """By creator: filings held back because they asked for more than the creator holds."""
+
+
+class Reindexed(NamedTuple):
+    """How many tasks the events come to, and which rows of the projection differed."""
+
+    tasks: int
+    repaired: tuple[str, ...]
 
 
 class Reading:

@@ -1,4 +1,4 @@
-"""What the ledger offers, whichever database holds it, and what its operations answer.
+"""What the ledger offers, whichever database holds it, and what its writing operations answer; `reading` has the questions.
 
 One operation is one transaction: its events are appended and the projection updated, or nothing happened. A refusal is a value.
 Every claim has a number, the fence: whoever held an earlier one, or whose lease has ended by the ledger's own clock, is refused with
@@ -10,13 +10,14 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from amem.ledger.task import OPEN, Status, Task
+from amem.ledger.task import Task
 
 if TYPE_CHECKING:
     from amem.ledger.draft import Draft
     from amem.ledger.events import Event
     from amem.ledger.promotions import Promotion, State
     from amem.ledger.rank import Move, Rubric
+    from amem.ledger.reading import Filter, Page, Reindexed, Stats
     from amem.model.label import Label
 
 LEASE_MS = 600_000
@@ -91,52 +92,6 @@ class Holding(NamedTuple):
     task: str
     fence: int
     session: str | None
-
-
-class Filter(NamedTuple):
-    """Which tasks a listing shows; everything must hold. Domains are always named: nothing of another one is counted."""
-
-    domains: tuple[str, ...]
-    statuses: tuple[Status, ...] = OPEN
-    requires: str | None = None
-    origin: str | None = None
-    """A prefix."""
-    parent: str | None = None
-    session: str | None = None
-    since_ms: int | None = None
-    without: tuple[str, ...] = ()
-    """Labels whose tasks are not shown and not counted; an empty one stands for tasks that were filed without."""
-    limit: int = 50
-    """0 is all."""
-    offset: int = 0
-    count_to: int = 0
-    """How far a domain's tasks are counted; 0 is all of them, which takes longer the more there are."""
-
-
-class Page(NamedTuple):
-    """A part of a listing, by rank, and how many there are in all (at least so many, where they were not counted to the end)."""
-
-    tasks: tuple[Task, ...]
-    total: int
-
-
-class Stats(NamedTuple):
-    """The telemetry of a domain's tasks."""
-
-    by_status: Mapping[str, int]
-    by_family: Mapping[str, Mapping[str, int]]
-    invalidated: Mapping[str, int]
-    capability_gaps: tuple[str, ...]
-    """Requirements of waiting tasks that no completed task ever had."""
-    inflation: Mapping[str, int]
-    """By creator: filings held back because they asked for more than the creator holds."""
-
-
-class Reindexed(NamedTuple):
-    """How many tasks the events come to, and which rows of the projection differed."""
-
-    tasks: int
-    repaired: tuple[str, ...]
 
 
 class Ledger(Protocol):
@@ -275,7 +230,7 @@ class Ledger(Protocol):
     def show(self, task: str) -> Task:
         """One task."""
 
-    def list(self, filter: Filter) -> Page:
+    def list(self, filter: "Filter") -> "Page":
         """Tasks, the highest rank first."""
 
     def tasks(self, ids: Sequence[str]) -> dict[str, Task]:
@@ -287,7 +242,7 @@ class Ledger(Protocol):
     def events(self, task: str) -> "tuple[Event, ...]":
         """What happened to a task, in order."""
 
-    def stats(self, domain: str, *, since_ms: int = 0) -> Stats:
+    def stats(self, domain: str, *, since_ms: int = 0) -> "Stats":
         """Counts over the tasks filed since then."""
 
     def text(self, domain: str, digest: str | None) -> str | None:
@@ -309,7 +264,7 @@ class Ledger(Protocol):
     def now_ms(self) -> int:
         """The ledger's clock."""
 
-    def reindex(self, domain: str, *, check: bool = False) -> Reindexed:
+    def reindex(self, domain: str, *, check: bool = False) -> "Reindexed":
         """Replay the events and repair the projection; with `check` only compare."""
 
     def close(self) -> None:

@@ -127,7 +127,7 @@ def _closings(context: Context) -> "Iterator[tuple[Closing, int]]":
     A completion needs a handoff of that claim, so its session is the one that wrote it. A person's has none.
     """
     from amem.ledger.opening import open_reading
-    from amem.ledger.store import Filter
+    from amem.ledger.reading import Filter
     from amem.ledger.task import Status
     from amem.reports.cost import Closing
 

@@ -123,7 +123,7 @@ def list_(
     all_domains: bool, domain: str | None, limit: int, since: datetime | None,
 ) -> int:  # fmt: skip
     """List tasks, the highest rank first."""
-    from amem.ledger.store import Filter
+    from amem.ledger.reading import Filter
     from amem.ledger.task import HUMAN, OPEN, Status
 
     if human and requires not in (None, HUMAN):

@@ -73,7 +73,7 @@ def waiting(ledger: "Reading", grants: "Grants") -> Mapping[str, Waiting]:
 
 
 def _waiting(ledger: "Reading", grants: "Grants") -> Iterator[tuple[str, Waiting]]:
-    from amem.ledger.store import Filter
+    from amem.ledger.reading import Filter
 
     statuses = (Status.PROPOSED, Status.ADMITTED, Status.BLOCKED)
     for domain in grants.domains:

@@ -55,7 +55,7 @@ def file_task(memory: Memory, session: Session, held: HeldWrite, why: str) -> st
 
 def tasks(ledger: "Reading | Ledger", domains: Iterable[str], held: str = "") -> Mapping[str, str]:
     """The open task about each held write, by held id; `held` asks for one."""
-    from amem.ledger.store import Filter
+    from amem.ledger.reading import Filter
 
     page = ledger.list(Filter(domains=tuple(domains), origin=f"{QUARANTINE}{held}", limit=0))
     return {(task.origin or "").removeprefix(QUARANTINE): task.id for task in page.tasks}

@@ -12,7 +12,8 @@ from amem.egress import meter
 from amem.errors import NotFoundError
 from amem.ledger import store, views
 from amem.ledger.draft import DEFAULT_PRIORITY, Draft
-from amem.ledger.store import FannedOut, Filter, Holding, Spawn
+from amem.ledger.reading import Filter
+from amem.ledger.store import FannedOut, Holding, Spawn
 from amem.ledger.task import OPEN, Status, Task, known, not_found
 from amem.logs.schema import MemoryRead
 from amem.memory import fence, handoff, outcomes, prefetch, read

@@ -28,9 +28,10 @@ from amem.ledger.backend import Tx
 from amem.ledger.draft import Draft
 from amem.ledger.operations import Operations
 from amem.ledger.postgres import Postgres
+from amem.ledger.reading import Filter
 from amem.ledger.rows import COLUMNS
 from amem.ledger.sqlite import Sqlite
-from amem.ledger.store import Filed, Filter, Ledger
+from amem.ledger.store import Filed, Ledger
 from amem.ledger.task import Status
 from tests.bench.rows import Row, table
 from tests.ledger import servers

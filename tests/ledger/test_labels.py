@@ -3,7 +3,8 @@
 import pytest
 
 from amem.ledger.draft import Draft
-from amem.ledger.store import FannedOut, Filed, Filter, Holding, Ledger, Spawn
+from amem.ledger.reading import Filter
+from amem.ledger.store import FannedOut, Filed, Holding, Ledger, Spawn
 from amem.model.label import Label
 
 OWNER = "human:acme:ada"

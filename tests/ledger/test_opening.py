@@ -76,7 +76,7 @@ def test_questions_load_no_rules_and_sqlite_no_psycopg(tmp_path: Path) -> None:
     with open_ledger(*there) as ledger:
         ledger.create(Draft(domain=DOM, title="T"), by=ME)
     code = (
-        "import sys; from pathlib import Path; from amem.ledger.opening import open_reading; from amem.ledger.store import Filter\n"
+        "import sys; from pathlib import Path; from amem.ledger.opening import open_reading; from amem.ledger.reading import Filter\n"
         "from amem.settings import grants; from amem.settings.root import Root; root = Root(Path(sys.argv[1]))\n"
         f"with open_reading(root, grants.load(root.grants)) as ledger: assert ledger.list(Filter(domains=('{DOM}',))).total == 1\n"
         "print(*sorted(name for name in sys.modules if name.startswith(('amem.ledger', 'psycopg'))))"

@@ -9,7 +9,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from amem.ledger.store import Filter, Ledger
+from amem.ledger.reading import Filter
+from amem.ledger.store import Ledger
 from amem.ledger.task import ANYTHING, Task
 from tests.ledger.worlds import DOM, HANDOFF
 

@@ -12,9 +12,10 @@ from amem.ledger.draft import Draft
 from amem.ledger.operations import Operations
 from amem.ledger.postgres import Postgres, schema_name
 from amem.ledger.projection import State, replay
+from amem.ledger.reading import Filter
 from amem.ledger.rows import COLUMNS, listed
 from amem.ledger.sqlite import HostClock, Sqlite
-from amem.ledger.store import Filter, Holding, Ledger, Observe, Refused
+from amem.ledger.store import Holding, Ledger, Observe, Refused
 from amem.ledger.task import ANYTHING, Status, Task
 
 ME = "human:asf:you"

@@ -1,6 +1,6 @@
 """The same claim elsewhere: named when one of them is replaced or withdrawn, with one task; nothing is told of what may not be read."""
 
-from amem.ledger.store import Filter
+from amem.ledger.reading import Filter
 from amem.memory.claims import RECONCILE, same_elsewhere
 from amem.memory.demote import demote
 from amem.memory.outcomes import Written

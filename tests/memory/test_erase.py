@@ -14,7 +14,8 @@ import zstandard
 
 from amem.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from amem.ledger.draft import Draft
-from amem.ledger.store import Filed, Filter
+from amem.ledger.reading import Filter
+from amem.ledger.store import Filed
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor
 from amem.memory import read

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from amem.ledger.store import Filter
+from amem.ledger.reading import Filter
 from amem.ledger.task import Task
 from amem.memory.session import Memory, Session
 from amem.server import app, board
