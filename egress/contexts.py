@@ -123,8 +123,8 @@ class Contexts:
             answer = None
         encoding = context.content_encoding
         tools = self._tools(context, answer)
-        plain = _plain(bytes(answer.head), encoding) if answer is not None and answer.head is not None else None
-        if answer is not None and plain is not None and (masked := self._mask(plain)) != plain:  # what was compressed is kept as it reads
+        read = plain(bytes(answer.head), encoding) if answer is not None and answer.head is not None else None
+        if answer is not None and read is not None and (masked := self._mask(read)) != read:  # what was compressed is kept as it reads
             answer.drop()
             answer, encoding = _Answer(self._blobs / f".{context.call}.part"), ""
             answer.write(masked)
@@ -207,7 +207,7 @@ class _Answer:
         return open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
 
 
-def _plain(body: bytes, encoding: str) -> bytes | None:
+def plain(body: bytes, encoding: str) -> bytes | None:
     """A body without its encoding; None where amem does not know it or it does not hold."""
     if not encoding:
         return body
@@ -252,11 +252,20 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def body(folder: Path, name: str) -> bytes:
-    """A body by the name that a line gives it, its credentials sealed. Raises FileNotFoundError, or ValueError for a name that is none."""
+    """A body by the name that a line gives it, its credentials sealed.
+
+    Raises FileNotFoundError; ValueError for a name that is none; IntegrityError for a body that is not what its name says.
+    """
     import zstandard
 
     if not (name.startswith("sha256-") and len(name) == 71 and name[7:].isalnum()):
         raise ValueError(f"not the name of a body: {name[:80]!r}")
+    path = folder / "blobs" / f"{name}.zst"
     unpacker: Any = zstandard.ZstdDecompressor().decompressobj()
-    data: bytes = unpacker.decompress((folder / "blobs" / f"{name}.zst").read_bytes())
+    try:
+        data: bytes = unpacker.decompress(path.read_bytes())
+    except zstandard.ZstdError:
+        data = b""
+    if _digest(data) != name:
+        raise IntegrityError(f"{path}: not what was kept under this name", hint="amem verify")
     return data

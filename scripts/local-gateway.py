@@ -155,7 +155,10 @@ def logs(stack: Stack) -> None:
     if stack.compose:
         command = [*stack.compose, "-f", str(COMPOSE / "compose.yaml"), "logs", "-f", "litellm"]
         os.execvpe(command[0], command, _environment(stack))
-    os.execvp("tail", ["tail", "-n", "200", "-F", str(stack.run / "litellm.log")])
+    log = stack.run / "litellm.log"
+    if not log.exists():
+        raise Fault("LiteLLM has no log yet: make local-up")
+    os.execvp("tail", ["tail", "-n", "200", "-F", str(log)])
 
 
 ACTS = {"up": up, "key": key, "memory": memory, "spend": spend, "down": down, "logs": logs}

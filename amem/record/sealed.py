@@ -51,7 +51,23 @@ class Sealer:
 
     def unmasked(self, data: bytes) -> bytes:
         """The bytes as they were. Raises IntegrityError where a seal does not hold, OSError."""
-        return _SEALED.sub(lambda found: self._open(found[1]), data)
+        plain, broken = self.opened(data)
+        if broken:
+            raise broken[0]
+        return plain
+
+    def opened(self, data: bytes) -> tuple[bytes, list[IntegrityError]]:
+        """The bytes as they were, and why seals in it do not hold: those stay: a session can write one. Raises OSError."""
+        broken: list[IntegrityError] = []
+
+        def plain(found: re.Match[bytes]) -> bytes:
+            try:
+                return self._open(found[1])
+            except IntegrityError as error:
+                broken.append(error)
+                return found[0]
+
+        return _SEALED.sub(plain, data), broken
 
     def _seal(self, secret: bytes) -> bytes:
         nonce = self._mac(b"nonce", secret)[:_NONCE_BYTES]

@@ -3,6 +3,7 @@ import gzip
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from amem.egress import contexts
 from amem.egress.contexts import Contexts
+from amem.errors import IntegrityError
 from amem.model.call import Dialect
 from amem.model.label import Label
 from amem.record.sealed import Sealer
@@ -124,6 +126,22 @@ def test_a_folder_that_cannot_be_written_stops_no_call_and_is_said_later(tmp_pat
 def test_a_body_has_no_other_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="not the name"):
         contexts.body(tmp_path, name)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-6], lambda data: b"not zstandard", lambda data: b""], ids=["cut", "other", "empty"])
+def test_a_body_that_is_not_what_its_name_says_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    keeper = Contexts(tmp_path)
+    one = begun("call-0")
+    keeper.begin(one)
+    one.feed(b"four " * 100)
+    keeper.end(one)
+    keeper.close()
+    [line] = kept(tmp_path)
+    assert contexts.body(tmp_path, line["response"]) == b"four " * 100
+    blob = tmp_path / "blobs" / f"{line['response']}.zst"
+    blob.write_bytes(damage(blob.read_bytes()))
+    with pytest.raises(IntegrityError, match="not what was kept"):
+        contexts.body(tmp_path, line["response"])
 
 
 def test_an_answer_that_comes_faster_than_it_can_be_written_is_left_out_and_its_line_says_so(

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -51,7 +52,7 @@ def context(memory: Memory, session: str, *bodies: bytes) -> Path:
     folder = memory.root.record / "dom-me" / ".contexts" / session
     (folder / "blobs").mkdir(parents=True)
     for n, body in enumerate(bodies, start=1):
-        name = f"sha256-{n:064d}"
+        name = f"sha256-{hashlib.sha256(body).hexdigest()}"
         (folder / "blobs" / f"{name}.zst").write_bytes(zstandard.ZstdCompressor().compress(body))
         with (folder / "calls.jsonl").open("a") as file:
             file.write(json.dumps({"n": n, "call": f"call-{n}", "at": "2026", "label": "internal", "request": name}) + "\n")
@@ -134,6 +135,17 @@ def test_no_byte_of_the_root_carries_it_afterwards(memory: Memory) -> None:
     (promotion,) = memory.ledger.promotions(entry)
     assert (promotion.why, promotion.to, promotion.by) == (None, "verified", "agent:codex")
     assert memory.ledger.list(Filter(domains=("dom-me",))).total == 0
+
+
+def test_a_kept_call_that_cannot_be_read_goes_with_what_it_may_hold(memory: Memory) -> None:
+    entry, _, _ = spread(memory)
+    folder = context(memory, "ses-0000000a", b"plain and short", b"another")
+    name = json.loads((folder / "calls.jsonl").read_text().splitlines()[0])["request"]
+    (folder / "blobs" / f"{name}.zst").write_bytes(zstandard.ZstdCompressor().compress(b"other words")[:-3])
+    erase(memory, owner(memory), (entry,), "The owner of the vault asked for it.")
+    lines = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+    assert [line.get("erased", False) for line in lines] == [True, False]
+    assert not (folder / "blobs" / f"{name}.zst").exists()
 
 
 def test_what_was_erased_is_as_written_to_verify_and_a_forged_tombstone_is_not(memory: Memory) -> None:

@@ -42,6 +42,8 @@ def test_another_roots_key_and_a_changed_seal_give_nothing(tmp_path: Path) -> No
     changed = kept[:at] + (b"A" if kept[at : at + 1] != b"A" else b"B") + kept[at + 1 :]
     with pytest.raises(IntegrityError, match="changed"):
         Sealer(tmp_path).unmasked(changed)
+    plain, broken = Sealer(tmp_path).opened(changed + kept)
+    assert (plain.endswith(TEXT), len(broken), plain.startswith(TEXT)) == (True, 1, False)
     (tmp_path / "seal.key").write_bytes(b"short")
     with pytest.raises(IntegrityError, match="no key"):
         Sealer(tmp_path).unmasked(kept)
