@@ -1,4 +1,4 @@
-"""The real Claude Code and the real Codex, headless, each in the sandbox against the scripted provider."""
+"""The real Claude Code and the real Codex in what is theirs alone; what every harness must do is in `tests/harnesses/test_real.py`."""
 
 import json
 import os
@@ -56,31 +56,6 @@ def harness(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_a_headless_session_does_the_whole_job(place: Place, provider: Running, harness: str) -> None:
-    provider.load(script(harness))
-    place.destination(provider.url)
-    done, asked_for = launch(place, harness, "--prompt", "count the widget")
-    assert done.code == 0, done.err + done.out
-    session = done.json
-    assert session["answer"] == "Counted, written down and handed over."
-    assert (place.tree / "made.txt").read_text() == "made-by-42\n"
-    entry = place.amem("get", session["entries"][0], "--json").json
-    assert (entry["title"], entry["author"]) == (FACT["title"], f"agent:{harness}")
-    handoff = place.amem("get", session["handoffs"][0], "--json").json
-    assert handoff["left_by"] == "agent" and "counted" in handoff["body"]
-    assert {line["tool"] for line in place.log("reads.jsonl") if line.get("session") == session["id"]} == {"t0"}
-
-    sums = list(provider.totals().values())
-    rows = place.amem("usage", "--session", session["id"], "--json").json["usage"]
-    for part in ("input", "output", "cache_read", "cache_write"):
-        assert sum(row[part] for row in rows) == sum(getattr(used, part) for used in sums), part
-    assert all("status" not in row and "unmetered" not in row for row in rows)
-
-    assert asked_for["TcpActiveOpens"] > 0, "the network was not watched"
-    nothing = {name: count for name, count in asked_for.items() if name != "TcpActiveOpens"}
-    assert nothing == {"UdpNoPorts": 0, "IpOutNoRoutes": 0, "Ip6OutNoRoutes": 0}
-
-
 def test_a_session_over_the_ceiling_stops_in_seconds_and_says_why(place: Place, provider: Running, harness: str) -> None:
     provider.load(script(harness))
     place.destination(provider.url, ceiling="public")
@@ -91,16 +66,6 @@ def test_a_session_over_the_ceiling_stops_in_seconds_and_says_why(place: Place, 
     denied = [line for line in place.log("decisions.jsonl") if line["action"] == "model_call"]
     assert len(denied) == 1, "a refused call is not tried again"
     assert not denied[0]["allow"]
-
-
-def test_a_session_that_wrote_no_handoff_leaves_the_hooks_note(place: Place, provider: Running, harness: str) -> None:
-    provider.load({"steps": [{"tool": "memory.t0"}, {"text": "I looked around and stopped there."}]})
-    place.destination(provider.url)
-    done, _ = launch(place, harness, "--prompt", "look around")
-    assert done.code == 0, done.err + done.out
-    handoff = place.amem("handoff", "show", "--json").json
-    assert handoff["left_by"] == "hook"
-    assert "I looked around and stopped there." in handoff["body"]
 
 
 @pytest.mark.parametrize("granted", [False, True])
@@ -118,16 +83,6 @@ def test_codex_offers_the_providers_search_only_under_a_grant(place: Place, prov
     assert offered and set(offered) == {granted}
     decided = [(line["action"], line["allow"]) for line in place.log("decisions.jsonl") if line["action"] == "server_tool"]
     assert decided == [("server_tool", True)] * len(offered) if granted else decided == []
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
-def test_a_failing_provider_ends_the_session_within_a_bound(place: Place, provider: Running, harness: str, status: int) -> None:
-    provider.load(script(harness, errors=[{"path": "/v1/", "status": status}]))
-    place.destination(provider.url)
-    done, _ = launch(place, harness, "--prompt", "count the widget", "--timeout", "120s")
-    assert done.code not in (0, 4, 124), done.err
-    rows = json.loads(place.amem("usage", "--json").out)["usage"]
-    assert sum(row["status"][str(status)] for row in rows) == sum(row["calls"] for row in rows)
 
 
 def test_claude_on_its_own_login_passes_it_through_and_counts_as_plan(place: Place, provider: Running) -> None:
