@@ -19,6 +19,9 @@ from amem.settings.grants import DestinationGrant, Grants
 if TYPE_CHECKING:
     from amem.egress.flow import Target
 
+KEY_LENGTH = 8
+"""The least. Every key of a known provider has more than twice as many."""
+
 
 class Route(NamedTuple):
     """Where the calls of one dialect go, and on what terms."""
@@ -81,26 +84,39 @@ def table(destination: str, auth: Auth, grants: Grants, credentials: Credentials
 
 
 def credential(destination: str, auth: Auth, credentials: Credentials, virtual_key: Secret | None = None) -> Secret | None:
-    """The key that goes on calls; None on a subscription, and where none is needed. Raises UnavailableError when it is missing.
+    """The key that goes on calls; None on a subscription, and where none is needed.
 
-    `virtual_key` is a gateway's, from its file; it counts before the names.
+    `virtual_key` is a gateway's, from its file; it counts before the names. Raises UnavailableError when there is none, ConfigError for
+    one that cannot be kept out of answers.
     """
     row = DESTINATIONS[destination]
     if auth is Auth.SUBSCRIPTION:
         return None
     if auth is Auth.GATEWAY and virtual_key is not None:
-        return virtual_key
+        return _fit(virtual_key, "the gateway's virtual key")
     names = (row.key_env, *row.key_env_also)
     for name in names:
         found = credentials.find(name)
         if found is not None:
-            return found
+            return _fit(found, name)
     if not row.needs_key:
         return None
     raise UnavailableError(
         f"no key for {destination}: {' or '.join(names)} is neither in the environment nor in credentials.env",
         hint=f"export {row.key_env}=…",
     )
+
+
+def _fit(key: Secret, name: str) -> Secret:
+    """The key, long enough that masking it where an upstream repeats it masks nothing else, and one that a header can carry."""
+    text = key.reveal()
+    if len(text) < KEY_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigError(
+            f"{name}: is no key: one has at least {KEY_LENGTH} printable characters and no space, so that it can be taken out of what an "
+            "upstream repeats without taking out anything else",
+            hint="for a server that wants none, export any word of that length",
+        )
+    return key
 
 
 def tunnels(destination: str, auth: Auth, grants: Grants) -> Mapping[str, Way]:

@@ -36,7 +36,7 @@ def test_every_command_of_a_document_runs(document: Path, place: Place, provider
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
     (tmp_path / "note.md").write_text("A note.")
-    keys = {name: "k" for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "LLMAO_KEY")}
+    keys = {name: "sk-placeholder" for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "LLMAO_KEY")}
     place.environment |= keys | {"PATH": f"{programs}:{os.environ['PATH']}"}
     known = [place.amem("write", "--type", "fact", "--title", "known", "--body", "Known.").out.strip()]
     left = place.amem("write", "--type", "handoff", "--title", "left", "--body", "Left.")

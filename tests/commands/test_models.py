@@ -49,7 +49,7 @@ def listed(amem: Run, *words: str, **environment: str) -> Any:
 
 
 def test_the_ways_to_a_destination(amem: Run) -> None:
-    keys = {"LLMAO_KEY": "k", "OPENAI_API_KEY": "k"}
+    keys = {"LLMAO_KEY": "sk-placeholder", "OPENAI_API_KEY": "sk-placeholder"}
     gateway = listed(amem, **keys)
     assert gateway["destination"] == "llmao" and gateway["models"]
     assert listed(amem, "--auth", "key", "--provider", "openai", **keys) == {"destination": "openai", "models": gateway["models"]}

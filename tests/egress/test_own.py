@@ -42,7 +42,7 @@ def ask(
         spend=spend or {},
     )
     names = ("DEMO_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "LLMAO_KEY")
-    keys = Credentials(dict.fromkeys(names, "the-key"), {})
+    keys = Credentials(dict.fromkeys(names, "the-long-key"), {})
 
     async def run() -> T:
         way = Way(destination, auth)
@@ -149,7 +149,7 @@ def test_each_dialect_lists_all_its_pages_on_its_own_credential(tmp_path: Path, 
         return web.json_response(pages[request.query.get(cursor, "")])
 
     assert listed(tmp_path, destination, answer) == ("a", "b")
-    assert seen == ["the-key"] * len(pages)
+    assert seen == ["the-long-key"] * len(pages)
 
 
 def test_a_cursor_that_stands_still_ends_the_list(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_calls_for_a_session_count_towards_it(tmp_path: Path) -> None:
     async def run(url: str) -> str:
         way = Way("demo", Auth.KEY)
         granted = grants._replace(destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC, base_url=url)})
-        keys = Credentials({"DEMO_API_KEY": "k"}, {})
+        keys = Credentials({"DEMO_API_KEY": "sk-placeholder"}, {})
         async with own.opened(
             Root(tmp_path), granted, keys, way, role=Role.EVALUATOR, domain="dom-me", session="ses-0123456z", lane=Lane.CURATION
         ) as client:

@@ -124,10 +124,10 @@ def test_a_login_is_billed_to_the_plan() -> None:
 
 
 def test_the_key_is_the_first_name_that_is_set() -> None:
-    credentials = Credentials({"GOOGLE_API_KEY": "second"}, {"ANTHROPIC_API_KEY": "file"})
+    credentials = Credentials({"GOOGLE_API_KEY": "the-second"}, {"ANTHROPIC_API_KEY": "of-a-file"})
     found = routes.credential("google", Auth.KEY, credentials)
     assert found is not None
-    assert found.reveal() == "second"
+    assert found.reveal() == "the-second"
     assert routes.credential("anthropic", Auth.SUBSCRIPTION, credentials) is None
     assert routes.credential("demo", Auth.KEY, credentials) is None
     with pytest.raises(UnavailableError, match="OPENAI_API_KEY"):
@@ -135,9 +135,18 @@ def test_the_key_is_the_first_name_that_is_set() -> None:
 
 
 def test_a_virtual_key_counts_first_on_a_gateway() -> None:
-    found = routes.credential("llmao", Auth.GATEWAY, Credentials({"LLMAO_API_KEY": "env"}, {}), Secret("virtual"))
+    found = routes.credential("llmao", Auth.GATEWAY, Credentials({"LLMAO_API_KEY": "of-the-environment"}, {}), Secret("sk-virtual"))
     assert found is not None
-    assert found.reveal() == "virtual"
+    assert found.reveal() == "sk-virtual"
+
+
+@pytest.mark.parametrize("text", ["a", "sk-1234", "sk-12345678\n", "sk 12345678", "sk-ключ-12345678", "sk-\x7f12345678"])
+def test_a_key_that_would_be_masked_where_it_is_none_or_fits_no_header_is_refused_at_set_up(text: str) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY: is no key"):
+        routes.credential("openai", Auth.KEY, Credentials({"OPENAI_API_KEY": text}, {}))
+    with pytest.raises(ConfigError, match="virtual key"):
+        routes.credential("llmao", Auth.GATEWAY, NOTHING, Secret(text))
+    routes.credential("openai", Auth.KEY, Credentials({"OPENAI_API_KEY": "x" * routes.KEY_LENGTH}, {}))
 
 
 def test_a_list_of_models_goes_where_its_client_belongs() -> None:

@@ -29,7 +29,7 @@ def settings(tmp_path: Path) -> run.Settings:
     root.homes.mkdir(parents=True)
     root.grants.write_text(GRANTS)
     (tmp_path / "work").mkdir()
-    environment = {"HOME": str(tmp_path / "me"), "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "k"}
+    environment = {"HOME": str(tmp_path / "me"), "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "sk-placeholder"}
     return run.Settings(
         root=root, grants=grants.load(root.grants), credentials=Credentials(environment, {}), environment=environment, domain="dom-me"
     )

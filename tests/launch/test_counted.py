@@ -42,7 +42,7 @@ def ready(root: Root, tmp_path: Path, harness: str = "codex") -> Prepared:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
-    environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "k"}
+    environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-placeholder"}
     asked = Asked(harness="command", auth="key", provider="openai", args=("true",), workdir=str(work))
     found = plan(asked, root, grants.load(root.grants), Credentials(environment, {}), environment, "dom-me")
     planned = found._replace(harness=registry.load(harness), auth=Auth.SUBSCRIPTION)

@@ -46,14 +46,16 @@ def work(tmp_path: Path) -> Path:
 
 def planned(root: Root, work: Path, *, environment: dict[str, str] | None = None, **asked: Any) -> Any:
     values = {"harness": "command", "auth": "key", "provider": "anthropic", "args": ("true",), "workdir": str(work)} | asked
-    environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "k", "LLMAO_KEY": "g"} | (environment or {})
+    environment = {"HOME": "/home/somebody", "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "sk-of-key", "LLMAO_KEY": "sk-of-gateway"} | (
+        environment or {}
+    )
     return plan(Asked(**values), root, grants.load(root.grants), Credentials(environment, {}), environment, "dom-me")
 
 
 def test_a_launch_that_may_start(root: Root, work: Path) -> None:
     found = planned(root, work)
     assert (found.destination, found.ceiling, found.handling, found.label) == ("anthropic", Label.INTERNAL, Label.INTERNAL, Label.PUBLIC)
-    assert found.credential is not None and found.credential.reveal() == "k"
+    assert found.credential is not None and found.credential.reveal() == "sk-of-key"
     assert found.principal == "agent:command"
 
 
@@ -69,7 +71,7 @@ def test_another_repository_is_not_for_writing(root: Root, work: Path, tmp_path:
 def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
     found = planned(root, work, auth="gateway", provider=None, model="m")
     assert (found.destination, found.ceiling) == ("llmao", Label.RESTRICTED)
-    assert found.credential.reveal() == "g"
+    assert found.credential.reveal() == "sk-of-gateway"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_amems_own_calls_follow_the_harness_unless_they_are_given_a_way(root: Ro
     assert planned(root, work, server_auth="none").own is None
     assert planned(root, work, server_auth="gateway").own == gateway
     assert planned(root, work, environment={"SERVER_AUTH": "gateway"}).own == gateway
-    xai = {"SERVER_AUTH": "gateway", "OPENAI_API_KEY": "o"}
+    xai = {"SERVER_AUTH": "gateway", "OPENAI_API_KEY": "sk-of-openai"}
     assert planned(root, work, server_auth="key", server_provider="openai", environment=xai).own == ("openai", "key")
 
 

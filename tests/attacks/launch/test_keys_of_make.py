@@ -22,7 +22,7 @@ def test_the_folder_of_keys_is_hidden(root: Root, work: Path, monkeypatch: pytes
     (work / "local").mkdir()
     (work / "local/.virtual-key").write_text("planted-secret")
     monkeypatch.setattr(amem, "__file__", str(work / "amem/__init__.py"))
-    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "k"}
+    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "ANTHROPIC_API_KEY": "sk-placeholder"}
     settings = run.Settings(
         root=root, grants=grants.load(root.grants), credentials=Credentials(environment, {}), environment=environment, domain="dom-me"
     )

@@ -55,7 +55,7 @@ def test_a_program_beside_the_keys_does_not_show_them(root: Root, work: Path, tm
     (folder / "gemini").symlink_to("gemini.js")
     with root.grants.open("a") as grants:
         grants.write('[destinations.google]\nceiling = "internal"\n')
-    environment = {"HOME": str(tmp_path / home), "PATH": str(folder), "GEMINI_API_KEY": "k"}
+    environment = {"HOME": str(tmp_path / home), "PATH": str(folder), "GEMINI_API_KEY": "sk-placeholder"}
     with pytest.raises(UsageError, match="with your keys"):
         planned(root, work, harness="gemini", provider="google", args=(), environment=environment)
 
