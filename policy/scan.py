@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from amem.policy import scan_codes, scan_phrases, scan_secrets
 from amem.policy.reasons import visible
 from amem.policy.scan_codes import Cut, cut, run_together, stretches
+from amem.policy.scan_needles import Needles
 from amem.policy.scan_phrases import phrases
 from amem.policy.scan_secrets import SHOWN, secrets
 from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
@@ -44,7 +46,7 @@ def _find(text: str) -> Iterator[Finding]:
     whole = _cut(text)
     for found in hidden(text, whole.odd):
         yield _finding("hidden", text, found.start, found.start + found.length)
-    for name, start, end in secrets(text, whole.low, whole.long_words):
+    for name, start, end in secrets(text, whole.low, whole.long_words, whole.there):
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
     yield from _spoken(whole)
     if (whole_words := mended(whole.low)) is not None:
@@ -73,7 +75,10 @@ def _find(text: str) -> Iterator[Finding]:
 
 
 def _cut(text: str) -> Cut:
-    return cut(text, plain(text), odd_characters(text))
+    return cut(text, plain(text), odd_characters(text), _NEEDLES)
+
+
+_NEEDLES = Needles(scan_phrases.NEEDLES | scan_secrets.NEEDLES | scan_codes.NEEDLES)
 
 
 def _spoken(of: Cut) -> Iterator[Finding]:
@@ -84,7 +89,7 @@ def _spoken(of: Cut) -> Iterator[Finding]:
     line = "".join(concepts)
     for hit in hits(line):
         yield _said(hit.cls, shown, *span(low, concepts, hit))
-    for cls, start, end in phrases(low):
+    for cls, start, end in phrases(low, of.there):
         yield _said(cls, shown, start, end)
     if of.odd and FOREIGN_SCRIPT.search(low) and (place := foreign(low)) is not None:
         yield _said("instruction", low, *place)

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from amem.policy.scan_needles import Needles
 from amem.policy.scan_text import latin, spoken
 
 OPAQUE_LENGTH = 256
@@ -22,6 +23,9 @@ _STRETCH_LIMIT = 1 << 20
 _BASE64 = re.compile(
     r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{40,80}(?:\r?\n[ \t]{0,8})){1,20000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}"
 )
+_BASE64_LEAST = 20
+_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}")
+"""One on one line."""
 _BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}={0,6}")
 _HEX = re.compile(
     r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ ,:;]{1,2}|(?=\\x))){11,}(?:0x|\\x)?[0-9a-fA-F]{2}(?![0-9A-Za-z])"
@@ -170,24 +174,30 @@ class Cut(NamedTuple):
     odd: set[str]
     long_words: list[Word]
     """The words of `text` of sixteen characters and more."""
+    there: set[str]
+    """Of what is looked for in a plain text, see `scan_needles`, what `low` may hold."""
 
 
-def cut(text: str, low: str, odd: set[str]) -> Cut:
+def cut(text: str, low: str, odd: set[str], needles: Needles) -> Cut:
     """Cut a text, given it in plain form and its odd characters."""
     words = low.split()
     known = _shapes
     shape = "".join([known.get(word) or _shape(word) for word in words])
     long_words: list[Word] = []
+    at = 0
     if len(low) != len(text):
-        long_words = [Word(match.start(), match[0]) for match in _LONG_RUN.finditer(text)]
+        for word in text.split():
+            if len(word) >= _LONG:
+                at = text.find(word, at)
+                long_words.append(Word(at, word))
+                at += len(word)
     else:
-        at = 0
         for found in _LONG_WORDS.finditer(shape):
             word = words[found.start()]
             at = low.find(word, at)
             long_words.append(Word(at, text[at : at + len(word)]))
             at += len(word)
-    return Cut(text, low, words, shape, odd, long_words)
+    return Cut(text, low, words, shape, odd, long_words, needles.there(words))
 
 
 def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
@@ -196,17 +206,18 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
     The old ciphers are tried on the outermost text, and on what is encoded in it.
     """
     if of.odd:
-        if said := spoken(of.text):
+        if any("\ufe00" <= c <= "\ufe0f" or c >= "\U000e0000" for c in of.odd) and (said := spoken(of.text)):
             yield Stretch(0, said, deeper=False)
         if (folded := latin(of.low)) is not None:
             yield Stretch(0, folded, deeper=False)
-        yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
+        if any("\u2800" <= c <= "\u28ff" for c in of.odd):
+            yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
     yield from _of_long_words(of)
-    for match in _BROKEN.finditer(of.text):
+    for match in _BROKEN.finditer(of.text) if _even(of) else ():
         joined = "".join(match[0].split())
         if len(set(map(len, match[0].split()[:-1]))) == 1 and _dense(joined) and (read := _from_alphabet(joined)) is not None:
             yield Stretch(match.start(), read)
-    if _RUNS.search(of.shape) is not None:
+    if any(run in of.shape for run in _RUNS_BEGIN):
         spans = [match.span() for match in _WORD.finditer(of.text)]
         for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
             start, end = spans[found.start()][0], spans[found.end() - 1][1]
@@ -214,12 +225,21 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
     for ciphers, pivots in _CIPHERS if outermost else ():
         end = 0
         for word in pivots:
-            at = of.low.find(word, end)
+            at = of.low.find(word, end) if word in of.there else -1
             while at >= 0:
                 start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
                 for cipher in ciphers:
                     yield Stretch(start, cipher(of.low[start:end]), deeper=False)
                 at = of.low.find(word, end)
+
+
+def _even(of: Cut) -> bool:
+    """Whether three words of one length, eight and more, stand in a row: what base64 broken into groups begins with."""
+    for found in _EVEN.finditer(of.shape):
+        lengths = list(map(len, of.words[found.start() : found.end()]))
+        if any(one == two == three >= 8 for one, two, three in zip(lengths, lengths[1:], lengths[2:], strict=False)):
+            return True
+    return False
 
 
 def _of_long_words(of: Cut) -> Iterator[Stretch]:
@@ -231,9 +251,9 @@ def _of_long_words(of: Cut) -> Iterator[Stretch]:
             lines = []
         if len(word) >= _LINE or lines:
             lines.append(Word(start, word))
-        if any(sign in word for sign in "%&\\=") and (read := _from_escapes(word)) is not None:
+        if ("%" in word or "&" in word or "\\" in word or "=" in word) and (read := _from_escapes(word)) is not None:
             yield Stretch(start, read)
-        for run in _BASE64.finditer(word):
+        for run in _BASE64_RUN.finditer(word) if len(word) >= _BASE64_LEAST else ():
             yield from _of_alphabet(run[0], start + run.start())
         if word[0] in "0123456789\\":
             yield from _each(word, start, _OF_NUMBERS)
@@ -280,9 +300,11 @@ def run_together(of: Cut) -> Iterator[str]:
             if len(word) >= 26:
                 yield word
         else:
-            for pattern in (_SPACED, _LONG_WORD, _JOINED):
-                for run in pattern.finditer(word):
-                    yield _bare(run[0])
+            signs = len(_BETWEEN.findall(word))
+            for pattern, least in ((_SPACED, 7), (_LONG_WORD, 0), (_JOINED, 4)):
+                if signs >= least and (least or len(word) >= 26):
+                    for run in pattern.finditer(word):
+                        yield _bare(run[0])
 
 
 def _bare(run: str) -> str:
@@ -290,7 +312,8 @@ def _bare(run: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """`W` a wide word, `L` a long one, `1` one letter, `0` a number or a code, `-` marks only, `o` a word of the spelling alphabet, `.` else."""
+    """`W` a wide word, `L` a long one, `1` one letter, `0` a number or a code, `-` marks only, `o` a word of the spelling alphabet, `b` another of eight
+    characters and more, `.` else."""
     if len(word) >= _WIDE_WORD:
         return "W"
     if len(word) >= _LONG:
@@ -302,7 +325,7 @@ def _shape(word: str) -> str:
     elif not any(map(str.isalnum, word)):
         shape = "-"
     else:
-        shape = "o" if word.strip(".,-") in _NATO else "."
+        shape = "o" if word.strip(".,-") in _NATO else "b" if len(word) >= 8 else "."
     if len(_shapes) >= _SHAPES_LIMIT:
         _shapes.clear()
     _shapes[word] = shape
@@ -317,12 +340,15 @@ _WIDE_WORD = 40
 _LINE = 40
 _CIPHER_REACH = 150
 _WORD = re.compile(r"\S+")
-_LONG_RUN = re.compile(r"(?<!\S)\S{16,}")
 _HEX_ALONE = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 _CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
 _BROKEN = re.compile(r"(?<!\S)(?:[A-Za-z0-9+/_-]{8,39}\s{1,3}){3,400}[A-Za-z0-9+/_-]{2,39}={0,2}(?!\S)")
 """Base64 broken into groups of one length, shorter than a line."""
 _RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
+_RUNS_BEGIN = ("0" * 8, "-" * 8, "o" * 7)
+_EVEN = re.compile(r"[bL0o-]{3,}")
+"""Where words of one length, eight and more, may stand in a row."""
+_BETWEEN = re.compile(r"[\W_]")
 _SPELLED = re.compile(r"[1\-]{8,}")
 _LONG_WORDS = re.compile(r"[WL]")
 
@@ -512,3 +538,4 @@ _CIPHERS: tuple[tuple[tuple[Callable[[str], str], ...], tuple[str, ...]], ...] =
     ((_backwards, _words_backwards), tuple(map(_backwards, _PIVOTS))),
 )
 """Old ciphers, and how words that an attack can hardly do without look in them."""
+NEEDLES = frozenset(word for _, pivots in _CIPHERS for word in pivots)

@@ -10,15 +10,21 @@ from typing import NamedTuple
 
 
 class Phrase(NamedTuple):
-    """A pattern over the plain text, the words without one of which it cannot hold, and the class of what it finds."""
+    """A pattern over the plain text, the words around which it is looked for, and the class of what it finds."""
 
     cls: str
     needs: tuple[str, ...]
     pattern: re.Pattern[str]
+    beside: tuple[str, ...]
+    """One of these is in all that the pattern matches, where there are any: around a common word nothing is to be found without."""
 
 
-def _phrase(cls: str, needs: str, pattern: str) -> Phrase:
-    return Phrase(cls, tuple(needs.split("|")), re.compile(pattern))
+_BAR = re.compile(r"(?<!<)[|]")
+"""What stands between two words; `<|` is one of its own."""
+
+
+def _phrase(cls: str, needs: str, pattern: str, beside: str = "") -> Phrase:
+    return Phrase(cls, tuple(_BAR.split(needs)), re.compile(pattern), tuple(beside.split("|")) if beside else ())
 
 
 _TOOL_TAGS = "tool_calls?|tool_use|tool_result|tool_response|tool_code|tool_output|function_calls?|function_results?|function_response"
@@ -28,7 +34,7 @@ PHRASES = (
     _phrase("instruction", "instruction|directive|orders", r"\b(?:new|updated|revised|real|actual|true|secret|hidden)\s+(?:system\s+)?(?:instructions?|directives?|orders)\s*:"),
     _phrase("instruction", "important", r"\bimportant\s+(?:instructions?|message|note)\s+(?:for|to)\s+(?:the\s+|any\s+|all\s+|you,?\s+)?(?:ai|assistants?|llms?|language models?|agents?)\b"),
     _phrase("instruction", "new instruction|new task|new role|new goal|new objective|new identity|new persona", r"\b(?:your|the)\s+new\s+(?:instructions?|task|role|goal|objective|identity|persona)\s+(?:is|are)\b"),
-    _phrase("instruction", "following", r"\bbefore\s+you\s+(?:can\s+|could\s+)?(?:solve|do|start|continue|answer|complete|proceed|respond)\b[^.!?\n]{0,80}\b(?:do|perform|execute|complete|follow)\s+the\s+following\b"),
+    _phrase("instruction", "following", r"\bbefore\s+you\s+(?:can\s+|could\s+)?(?:solve|do|start|continue|answer|complete|proceed|respond)\b[^.!?\n]{0,80}\b(?:do|perform|execute|complete|follow)\s+the\s+following\b", "before"),
     _phrase("instruction", "override", r"\b(?:system|safety|security|admin|administrator|developer)\s+override\b\s*(?::|code|activated|engaged|enabled|initiated|accepted|protocol)"),
     _phrase("instruction", "pwned|hacked|h4cked", r"\b(?:say|print|output|respond with|reply with|write|answer with)\b[^.!?\n]{0,40}\b(?:pwned|hacked|h4cked)\b"),
     _phrase("instruction", "everything|whatever|you are doing|current task", r"\b(?:stop|abort|end)\s+(?:everything|whatever|what you are doing|the current task|your current task)\b[^.!?\n]{0,40}\b(?:and|then|instead)\b"),
@@ -37,18 +43,18 @@ PHRASES = (
     _phrase("instruction", "assistant:|assistants:|assistant,|assistants,|agent:|agents:|agents,|ai:|ai,|llm:|llms:|llm,|chatbot:|chatbots:", r"\b(?:assistant|agent|ai|llm|chatbot)s?\s*[:,]\s*(?:please\s+)?(?:ignore|reveal|send|disregard|forget|delete|execute|run|exfiltrate|forward|upload|email|approve)\b"),
     _phrase("instruction", "end of", r"[#=*<\[-]{2,10}\s{0,3}end of (?:the |user |system ){0,2}(?:input|prompt|message|instructions?|context|query)\b"),
     _phrase("instruction", "system:|system :|developer:", r"(?m:^)\s{0,4}(?:system|developer)\s?:\s{0,3}(?:the user|you|your|ignore|grant|disregard|forget|new|override|reveal|call|run|execute|before|from now|please|assistant|cleanup)\b"),
-    _phrase("instruction", "safety |security |content ", r"\b(?:safety|security|content)\s{1,3}(?:protocols?|filters?|guidelines|restrictions)\s{1,3}(?:are |is |have been |now ){0,3}(?:disabled|off|lifted|suspended|removed|deactivated)\b"),
+    _phrase("instruction", "safety |security |content ", r"\b(?:safety|security|content)\s{1,3}(?:protocols?|filters?|guidelines|restrictions)\s{1,3}(?:are |is |have been |now ){0,3}(?:disabled|off|lifted|suspended|removed|deactivated)\b", "protocol|filter|guideline|restriction"),
     _phrase("instruction", "safety ", r"\b(?:skip|bypass|ignore|disregard)\s{1,3}(?:all |any |the |your ){0,2}safety (?:checks?|rules?|guidelines?|protocols?|measures?)\b"),
-    _phrase("instruction", " above", r"\brepeat (?:the |all |back ){0,2}(?:words|text|everything|sentences?|lines?|messages?)\b.{0,12} above\b|\b(?:words|text) above starting\b"),
-    _phrase("instruction", "before ", r"\b(?:call|invoke|run|execute|use) (?:the )?\w{2,20}_\w{2,30}\b[^!?\n]{0,120}\bbefore (?:you )?(?:repl|respond|continu|answer|proceed|summar)"),
-    _phrase("instruction", "before ", r"\bbefore (?:you )?(?:repl\w{1,4}|respond\w{0,4}|continu\w{1,4}|answer\w{0,4}|proceed\w{0,4}|summar\w{1,6})\b[^.!?\n]{0,60}\b(?:call|invoke|run|execute|send|post|append) "),
-    _phrase("broadcast", "note |message |instruction|reminder |hint |notice |important ", r"\b(?:note|message|instructions?|reminder|hint|notice|important) (?:to|for) (?:the |any |all |every ){0,2}(?:ai|bot|assistant|agent|llm|model|chatbot|language model|ai agent|ai assistant|coding agent|ai coding agent)s?\s?[:,(]"),
+    _phrase("instruction", " above", r"\brepeat (?:the |all |back ){0,2}(?:words|text|everything|sentences?|lines?|messages?)\b.{0,12} above\b|\b(?:words|text) above starting\b", "repeat|above starting"),
+    _phrase("instruction", "before ", r"\b(?:call|invoke|run|execute|use) (?:the )?\w{2,20}_\w{2,30}\b[^!?\n]{0,120}\bbefore (?:you )?(?:repl|respond|continu|answer|proceed|summar)", "before repl|before respond|before continu|before answer|before proceed|before summar|before you "),
+    _phrase("instruction", "before ", r"\bbefore (?:you )?(?:repl\w{1,4}|respond\w{0,4}|continu\w{1,4}|answer\w{0,4}|proceed\w{0,4}|summar\w{1,6})\b[^.!?\n]{0,60}\b(?:call|invoke|run|execute|send|post|append) ", "before repl|before respond|before continu|before answer|before proceed|before summar|before you "),
+    _phrase("broadcast", "note |message |instruction|reminder |hint |notice |important ", r"\b(?:note|message|instructions?|reminder|hint|notice|important) (?:to|for) (?:the |any |all |every ){0,2}(?:ai|bot|assistant|agent|llm|model|chatbot|language model|ai agent|ai assistant|coding agent|ai coding agent)s?\s?[:,(]", "to ai|for ai|the ai|any ai|all ai|every ai|to bot|for bot|the bot|any bot|all bot|every bot|assistant|agent|llm|model|chatbot"),
     _phrase("broadcast", "(for |for ai|for llm", r"\(for (?:the |any |all ){0,2}(?:ai|llm|assistant|agent|coding agent|ai agent|ai coding agent|ai assistant)s?\)\s?:"),
     _phrase("instruction", "system note|systemhinweis|sistema|systeme|system notice|system update", r"\b(?:system ?(?:note|notice|hint|update)|systemhinweis|nota (?:del|di) sistema|note systeme)\s?:"),
     _phrase("instruction", "your memory|term memory", r"\b(?:save|store|write|add|commit|persist|keep)\b[^.!?\n]{0,60}\b(?:to|in|into) your (?:long[- ]term |persistent )?memory\b"),
-    _phrase("instruction", "future", r"\bremember\b[^.!?\n]{0,20}\b(?:for|in) (?:all|every|any) future\b|\b(?:in|to|at the end of) (?:all|every) future (?:repl|respon|answer|summar|report|message)"),
+    _phrase("instruction", "future", r"\bremember\b[^.!?\n]{0,20}\b(?:for|in) (?:all|every|any) future\b|\b(?:in|to|at the end of) (?:all|every) future (?:repl|respon|answer|summar|report|message)", "remember|all future|every future"),
     _phrase("instruction", "decode|decrypt|translate|rot13", r"\b(?:decode|decrypt|translate|rot13)\b[^.!?\n]{0,80}\b(?:and|then)\b[^.!?\n]{0,30}\b(?:follow|execute|obey|do (?:exactly )?what|carry out)\b"),
-    _phrase("instruction", "dan", r"\byou are (?:now )?dan\b|\bact(?:ing)? as (?:a |an )?dan\b|\bdan mode\b|\bknown as dan\b"),
+    _phrase("instruction", "dan", r"\byou are (?:now )?dan\b|\bact(?:ing)? as (?:a |an )?dan\b|\bdan mode\b|\bknown as dan\b", "are dan|now dan|as dan|a dan|an dan|dan mode"),
     _phrase("instruction", "](", r"!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{1,300}[?&][\w.-]{1,40}=(?:\{|<|\[|%7b|\$\{|[^)\s&]{0,80}(?:canary|secret|passw|prompt|conversation|api_?key))"),
     _phrase("instruction", "![", r"\b(?:load|render|embed|display|include|insert|append|show|output|fetch|visit|open)\b[^.!?\n(]{0,60}!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{1,300}\?"),
     _phrase("tool_syntax", "<|", r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|tool_call|channel|message|start|end|return|call)\|>"),
@@ -62,12 +68,12 @@ PHRASES = (
     _phrase("tool_syntax", "[tool|[function", r"\[(?:tool|function)[ _-]?(?:output|result|response|call)\]\s*(?:system|assistant|user|developer)\s*:"),
     _phrase("tool_syntax", "##", r"(?m:^)#{2,4}\s*(?:system|assistant|instruction|human|user)\s*:"),
     # The same in other words: instructions made void, set aside, or declared over; what you were told.
-    _phrase("instruction", "no longer appl|void|cancel|revoked|are null|superseded|obsolete|been replaced|overridden", r"\b(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\s+(?:that\s+)?you\s+(?:got|received|have|had|were)\b[^.!?\n]{0,60}\b(?:no longer appl|(?:are|is|were) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|replaced|overridden))"),
-    _phrase("instruction", "no longer appl|void|cancel|revoked|are null|superseded|obsolete|been replaced|overridden", r"\byour\s+(?:earlier |previous |prior |old |original |current |initial |system ){0,2}(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\b[^.!?\n]{0,30}\b(?:no longer appl|(?:are|is) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|overridden))"),
+    _phrase("instruction", "no longer appl|void|cancel|revoked|are null|superseded|obsolete|been replaced|overridden", r"\b(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\s+(?:that\s+)?you\s+(?:got|received|have|had|were)\b[^.!?\n]{0,60}\b(?:no longer appl|(?:are|is|were) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|replaced|overridden))", "you"),
+    _phrase("instruction", "no longer appl|void|cancel|revoked|are null|superseded|obsolete|been replaced|overridden", r"\byour\s+(?:earlier |previous |prior |old |original |current |initial |system ){0,2}(?:instructions?|rules|guidelines|guidance|directions|directives|orders|prompt)\b[^.!?\n]{0,30}\b(?:no longer appl|(?:are|is) (?:now )?(?:void|cancell?ed|revoked|null|superseded|obsolete)|(?:have|has) been (?:superseded|revoked|cancell?ed|overridden))", "your"),
     _phrase("instruction", "set aside|throw |pay no |take no notice|stop following|stop obeying|cease |abandon ", r"\b(?:set aside|throw (?:out|away)|pay no (?:attention|heed) to|take no notice of|stop (?:following|obeying)|cease (?:following|obeying)|abandon)\s+(?:all |any |of |the |everything ){0,3}(?:your |previous |prior |earlier |above |system |developer'?s? ){1,2}(?:\w{1,12} )?(?:instructions?|rules|guidelines|guidance|directions|directives|prompt|policies|orders|training)\b"),
     _phrase("instruction", "you received|you got|you were given|you have been given", r"\b(?:pay no (?:attention|heed) to|take no notice of|ignore|disregard|forget)\s+(?:all |any |the |of ){0,3}(?:instructions?|rules|guidelines|guidance|directions|directives|orders)\s+(?:that\s+)?you\s+(?:received|got|were given|have been given)\b"),
     _phrase("instruction", "obey |heed |comply ", r"\b(?:do not|don'?t|never)\s+(?:obey|heed|comply with)\s+(?:the |your |any |its ){0,2}(?:previous |prior |earlier |system |developer'?s? |operator'?s? |owner'?s? )(?:\w{1,12} )?(?:instructions?|rules|guidelines|prompt|policies|orders)\b"),
-    _phrase("instruction", " above|before this|so far", r"\b(?:ignore|disregard|forget)\s+(?:all |any |the |of ){0,2}(?:text|content|messages?|words|context)\s+(?:above|before this|so far)\b"),
+    _phrase("instruction", " above|before this|so far", r"\b(?:ignore|disregard|forget)\s+(?:all |any |the |of ){0,2}(?:text|content|messages?|words|context)\s+(?:above|before this|so far)\b", "ignore|disregard|forget"),
     _phrase("instruction", "as void|as null|as cancel|as obsolete", r"\btreat\s[^.!?\n]{0,30}\b(?:above|before)\b[^.!?\n]{0,20}\bas (?:void|null|cancell?ed|obsolete)\b"),
     _phrase("instruction", "your system|your initial|your original|your hidden|your developer|your full|your entire|your whole", r"\b(?:print|repeat|output|show|quote|recite|write|display|reveal|tell|give)\b[^.!?\n]{0,40}\byour\s+(?:full |entire |whole )?(?:system|initial|original|hidden|developer)\s+(?:message|prompt|instructions?)\b"),
     _phrase("instruction", "what were you", r"\bwhat were you (?:told|instructed)\b[^.!?\n]{0,40}\b(?:prompt|instructions?|beginning)\b"),
@@ -79,7 +85,7 @@ PHRASES = (
     _phrase("instruction", "to the user|to any user|to your user|to user|to the operator|to your operator|to operator|to the human|to the owner|to anyone", r"\b(?:do not|don'?t|never)\s+(?:mention|disclose|reveal|report)\s+(?:this|these|that|it|the)\b[^.!?\n]{0,24}\bto (?:the |any |your )?(?:user|operator|human|owner|anyone)s?\b"),
     _phrase("instruction", "keep th|keep it", r"\bkeep (?:this|it|that|these)\b[^.!?\n]{0,16}\b(?:hidden|secret|concealed)\b[^.!?\n]{0,4}\bfrom (?:the |your )?(?:user|operator|human|owner)s?\b"),
     # Who the reader is to be, and who says so.
-    _phrase("instruction", " mode", r"\byou (?:are|have been|were) (?:now )?(?:granted|given|in|switched (?:in)?to|placed in)\s+(?:the )?(?:developer|debug|god|admin|root|jailbreak|unrestricted|unfiltered) mode\b"),
+    _phrase("instruction", " mode", r"\byou (?:are|have been|were) (?:now )?(?:granted|given|in|switched (?:in)?to|placed in)\s+(?:the )?(?:developer|debug|god|admin|root|jailbreak|unrestricted|unfiltered) mode\b", "developer mode|debug mode|god mode|admin mode|root mode|jailbreak mode|unrestricted mode|unfiltered mode"),
     _phrase("instruction", "safety checks|safety controls|safety rails|safety rules", r"\bsafety (?:checks|controls|rails|rules) are (?:now )?(?:disabled|off|lifted|suspended|removed|deactivated)\b"),
     _phrase("instruction", "act as a|behave as|behave like", r"\b(?:act as|behave (?:as|like)) (?:an? )?(?:ai|assistant|model|llm|chatbot)\b[^.!?\n]{0,20}\b(?:no|without)\s(?:any )?(?:limits|limitations|rules|restrictions|filters|guidelines)\b"),
     _phrase("instruction", "authorize you|authorise you|permit you|allow you|order you|command you|instruct you", r"\bi (?:hereby )?(?:authori[sz]e|permit|allow|order|command|instruct) you to (?:bypass|ignore|skip|override|disable|reveal|disregard|delete)\b"),
@@ -96,11 +102,18 @@ PHRASES = (
 )  # fmt: skip
 
 
-def phrases(low: str) -> Iterator[tuple[str, int, int]]:
-    """The first place of each phrase in a plain text: its class, where it starts and ends."""
-    for phrase in PHRASES:
+NEEDLES = frozenset(word for phrase in PHRASES for word in (*phrase.needs, *phrase.beside))
+_PLACES = {word: [place for place, phrase in enumerate(PHRASES) if word in phrase.needs] for word in NEEDLES}
+
+
+def phrases(low: str, there: set[str]) -> Iterator[tuple[str, int, int]]:
+    """The first place of each phrase in a plain text: its class, where it starts and ends; `there` has the needles it may hold."""
+    for place in sorted({place for word in there & NEEDLES for place in _PLACES[word]}):
+        phrase = PHRASES[place]
+        if phrase.beside and not any(word in there and word in low for word in phrase.beside):
+            continue
         for word in phrase.needs:
-            if word in low and (found := _near(low, word, phrase.pattern)) is not None:
+            if word in there and word in low and (found := _near(low, word, phrase.pattern)) is not None:
                 yield phrase.cls, found.start(), found.end()
                 break
 

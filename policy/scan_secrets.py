@@ -131,20 +131,26 @@ SHOWN = 4
 """Letters of a credential that an excerpt shows."""
 
 
-def secrets(text: str, low: str, long_words: Sequence[Word]) -> Iterator[tuple[str, int, int]]:
-    """The credentials in a text, given it in lower case as well: what each is, where it starts, where it ends."""
+def secrets(text: str, low: str, long_words: Sequence[Word], there: set[str]) -> Iterator[tuple[str, int, int]]:
+    """The credentials in a text, given it in plain form as well: what each is, where it starts, where it ends.
+
+    `there` has the needles that the plain form may hold.
+    """
     for word in long_words:
         if word.text.isalnum() and word.text.islower() and not word.text.startswith("dapi"):
             continue  # a digest or a name: no other format is without a sign or a capital
+        if _ANY_OF_A_WORD.search(word.text) is None:
+            continue
         for form in _OF_A_WORD:
             if form.needle in word.text:
                 yield from _matches(form, word.text, word.start)
     for form in _OF_MORE:
-        yield from _matches(form, text, 0)
+        if form.needle.lower() in there:
+            yield from _matches(form, text, 0)
     if len(low) != len(text):
         low = text
     for keyword in _KEYWORDS:
-        at = low.find(keyword)
+        at = low.find(keyword) if keyword in there or not (keyword.isascii() or low.isascii()) else -1
         while at >= 0:
             after = at + len(keyword)
             if (match := _ASSIGNED.match(text, after)) is not None and (keyword != "key" or _KEY_BEFORE.search(text, max(0, at - 12), at)):
@@ -161,6 +167,9 @@ _REACH = 120
 _OF_MORE = tuple(form for form in FORMATS if form.name in ("private key", "authorization", "curl password", "netrc password"))
 """The formats that hold a space."""
 _OF_A_WORD = tuple(form for form in FORMATS if form not in _OF_MORE)
+_ANY_OF_A_WORD = re.compile("|".join(re.escape(form.needle) if form.needle != "." else r"\.[A-Za-z0-9_-]{6}\." for form in _OF_A_WORD))
+NEEDLES = frozenset((*(form.needle.lower() for form in _OF_MORE), *_KEYWORDS))
+"""One without a letter beyond ASCII stands in a text as it does in its plain form; of the others the plain form may keep none."""
 
 
 def _matches(form: Format, text: str, offset: int) -> Iterator[tuple[str, int, int]]:

@@ -54,8 +54,15 @@ _LEET = str.maketrans("013456789@$!|+€£l", "oieasgtbgasiitesi")
 _SPELLED_OUT = re.compile(r"(?<![a-z0-9])[.\-_·/]?(?:[a-z][.\-_·/]){2,80}[a-z]?(?![a-z0-9])")
 _SPELLED_LONG = re.compile(r"(?<![a-z0-9])(?:[a-z][.\-_·/]){4}")
 """One word, letter by letter: `i.g.n.o.r.e.`; where one is long, short ones count as well."""
-_WITHIN = re.compile(r"(?<=[a-z])(?:\*{1,3}|_{2}|~~|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"'])(?=[a-z])")
-"""What stands inside a word and is not seen where the text is shown: emphasis, a tag, the seam of two strings."""
+_SPELLED_PART = re.compile(r"[.\-_·/](?:[a-z][.\-_·/]){3}")
+"""What a long one holds, and a search finds at once: it begins with a sign."""
+_WITHIN = re.compile(
+    r"\*(?<=[a-z].)\*{0,2}(?=[a-z])|_(?<=[a-z].)_(?=[a-z])|~(?<=[a-z].)~(?=[a-z])|<(?<=[a-z].)/?[a-z]{1,6}>(?=[a-z])"
+    r"|\"(?<=[a-z].) ?\+ ?[\"'](?=[a-z])|'(?<=[a-z].) ?\+ ?[\"'](?=[a-z])"
+)
+"""What stands inside a word and is not seen where the text is shown: emphasis, a tag, the seam of two strings.
+
+Each begins with its sign, so that a search passes over the letters."""
 _AROUND = re.compile(r"\*{1,3}|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"']")
 _WITHIN_LEAST = 2
 
@@ -65,7 +72,7 @@ def mended(low: str) -> str | None:
     found = low
     if any(sign in low for sign in ("*", "</", "+", "__", "~~")) and len(_WITHIN.findall(low)) >= _WITHIN_LEAST:
         found = _AROUND.sub("", _WITHIN.sub("", found))
-    if _SPELLED_LONG.search(found) is not None:
+    if _SPELLED_PART.search(found) is not None and _SPELLED_LONG.search(found) is not None:
         found = _SPELLED_OUT.sub(lambda match: "".join(filter(str.isalpha, match[0])) + " ", found)
     return None if found == low else found
 
@@ -94,7 +101,10 @@ def hidden(text: str, odd: set[str]) -> Iterator[Hidden]:
 
 def odd_characters(text: str) -> set[str]:
     """The characters of a text that are neither printable ASCII nor a plain space."""
-    return {c for c in set(text) if not " " <= c <= "~" and c not in "\t\n\r\f"}
+    return set(text.encode("utf-8", "surrogatepass").translate(None, _ORDINARY).decode("utf-8", "surrogatepass"))
+
+
+_ORDINARY = b"\t\n\r\f" + bytes(range(0x20, 0x7F))
 
 
 def _innocent(text: str, start: int, end: int) -> bool:
@@ -143,10 +153,16 @@ def _fold(run: re.Match[str]) -> str:
 
 def latin(text: str) -> str | None:
     """A plain text with its look-alike letters made Latin; None when no word mixes scripts."""
-    folded = text.translate(_PLAIN)
-    if folded == text or not (_NEIGHBOURS.search(text) or len(re.findall("[\u0250-\u02af\ua730\ua731\u1d00-\u1d22]", text)) >= 4):
+    odd = odd_characters(text)
+    if not any("\u0370" <= c <= "\u13ff" or _TURNED.match(c) for c in odd):
         return None
-    return folded
+    if not (_NEIGHBOURS.search(text) or len(_TURNED.findall(text)) >= 4):
+        return None
+    folded = text.translate(_PLAIN)
+    return None if folded == text else folded
+
+
+_TURNED = re.compile("[\u0250-\u02af\ua730\ua731\u1d00-\u1d22]")
 
 
 def unleet(text: str) -> str:

@@ -8,9 +8,10 @@ for every language in the lexicon, cost the same for every text, and never look 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from amem.policy.scan_text import plain, unleet
+from amem.policy.scan_text import odd_characters, plain, unleet
 
 _LEXICON: dict[str, str] = {
     # O: take no notice of
@@ -161,7 +162,8 @@ def _g(most: int) -> str:
 
 
 _OVER = "(?:O|N.?F)"
-_KEPT = "(?<!N)(?<!N.)"
+_KEPT = "(?<!N.)(?<!N..)"
+"""Not said of what is not to be done; behind the first concept, so that a search passes over the others."""
 
 
 class Rule(NamedTuple):
@@ -169,75 +171,79 @@ class Rule(NamedTuple):
 
     cls: str
     needs: str
-    """Concepts without one of which the pattern cannot hold."""
+    """Groups of concepts: without one of each the pattern cannot hold."""
     pattern: str
 
 
 RULES = (
     # Take no notice of what you were told.
-    Rule("instruction", "OF", f"{_OVER}{_g(4)}[PY]{_g(3)}[IMR]"),
-    Rule("instruction", "OF", f"{_OVER}{_g(4)}[AS]{_g(3)}[IM]"),
-    Rule("instruction", "OF", f"{_OVER}{_g(3)}[IMR]{_g(2)}P"),
-    Rule("instruction", "OF", f"{_OVER}{_g(2)}H{_g(1)}[IM]"),
-    Rule("instruction", "O", f"[PYAS]{_g(3)}[IM]{_g(4)}O"),
-    Rule("instruction", "O", f"[PY]{_g(3)}R{_g(3)}O"),
-    Rule("instruction", "O", f"O{_g(3)}[ASw]{_g(4)}k"),
-    Rule("instruction", "O", "O.?A.?P(?=[|]|$)|O.?S.{0,2}P|O.{0,2}P[.][Ts]"),
-    Rule("instruction", "V", f"V{_g(2)}[YP]{_g(2)}[IM]"),
-    Rule("instruction", "V", f"V{_g(2)}Y{_g(2)}[zR]"),
-    Rule("instruction", "OV", f"g.?v.{{0,2}}[OV]{_g(4)}[IMRPAYkC]"),
-    Rule("instruction", "XL", f"g.?v.{{0,3}}[XL]{_g(3)}[DbKMI]"),
+    Rule("instruction", "NO PY IMR", f"{_OVER}{_g(4)}[PY]{_g(3)}[IMR]"),
+    Rule("instruction", "NO AS IM", f"{_OVER}{_g(4)}[AS]{_g(3)}[IM]"),
+    Rule("instruction", "NO IMR P", f"{_OVER}{_g(3)}[IMR]{_g(2)}P"),
+    Rule("instruction", "NO H IM", f"{_OVER}{_g(2)}H{_g(1)}[IM]"),
+    Rule("instruction", "APSY IM O", f"[PYAS]{_g(3)}[IM]{_g(4)}O"),
+    Rule("instruction", "PY R O", f"[PY]{_g(3)}R{_g(3)}O"),
+    Rule("instruction", "O ASw k", f"O{_g(3)}[ASw]{_g(4)}k"),
+    Rule("instruction", "O APS", "O.?A.?P(?=[|]|$)|O.?S.{0,2}P|O.{0,2}P[.][Ts]"),
+    Rule("instruction", "V PY IM", f"V{_g(2)}[YP]{_g(2)}[IM]"),
+    Rule("instruction", "V Y Rz", f"V{_g(2)}Y{_g(2)}[zR]"),
+    Rule("instruction", "g v OV ACIMPRYk", f"g.?v.{{0,2}}[OV]{_g(4)}[IMRPAYkC]"),
+    Rule("instruction", "g v LX DIKMb", f"g.?v.{{0,3}}[XL]{_g(3)}[DbKMI]"),
     # Give away what is kept.
-    Rule("instruction", "L", f"{_KEPT}L{_g(3)}[YHPK]{_g(2)}[MI]"),
-    Rule("instruction", "L", f"{_KEPT}L.?.?M"),
-    Rule("instruction", "M", f"{_KEPT}[TsX]{_g(2)}Y{_g(1)}[HP]?{_g(1)}M"),
-    Rule("instruction", "IR", f"{_KEPT}[TsX]{_g(2)}Y{_g(1)}[HPK]{_g(1)}[IR]"),
-    Rule("instruction", "w", "w.?Y.?(?:[HP].?[MIR]|K)"),
-    Rule("instruction", "L", r"(?<![Nv])(?<!N.)L[.]?[aYASHWDb]{0,2}K"),
-    Rule("instruction", "L", f"[YH]{_g(2)}[MI]{_g(2)}L"),
-    Rule("instruction", "X", f"{_KEPT}X{_g(6)}[KW]{_g(7)}E"),
-    Rule("instruction", "X", f"{_KEPT}X{_g(6)}K{_g(7)}i"),
-    Rule("instruction", "X", f"{_KEPT}X{_g(6)}b{_g(5)}[Ei]"),
-    Rule("instruction", "X", f"{_KEPT}[TL]{_g(5)}[KbD]{_g(6)}X{_g(5)}E"),
-    Rule("instruction", "X", f"{_KEPT}X{_g(2)}E{_g(5)}[Kb]"),
-    Rule("instruction", "X", "X.?c.?.?K"),
-    Rule("instruction", "X", f"K{_g(3)}X{_g(5)}E"),
-    Rule("instruction", "I", "[TsL].{0,4}I.?U.{0,2}k"),
-    Rule("instruction", "6", "[KbWD][^|]{0,5}X6.{0,3}E"),
-    Rule("instruction", "O", "O.{0,3}[AS].{0,3}R[^|]{0,5}U"),
-    Rule("instruction", "V", "Y.{0,2}I.?V"),
+    Rule("instruction", "L HKPY IM", f"L{_KEPT}{_g(3)}[YHPK]{_g(2)}[MI]"),
+    Rule("instruction", "L M", f"L{_KEPT}.?.?M"),
+    Rule("instruction", "1TXs Y M", f"[TsX]{_KEPT}{_g(2)}Y{_g(1)}[HP]?{_g(1)}M"),
+    Rule("instruction", "1TXs Y HKP IR", f"[TsX]{_KEPT}{_g(2)}Y{_g(1)}[HPK]{_g(1)}[IR]"),
+    Rule("instruction", "w Y HKP", "w.?Y.?(?:[HP].?[MIR]|K)"),
+    Rule("instruction", "L K", r"L(?<![Nv].)(?<!N..)[.]?[aYASHWDb]{0,2}K"),
+    Rule("instruction", "HY IM L", f"[YH]{_g(2)}[MI]{_g(2)}L"),
+    Rule("instruction", "X KW E", f"X{_KEPT}{_g(6)}[KW]{_g(7)}E"),
+    Rule("instruction", "X K i", f"X{_KEPT}{_g(6)}K{_g(7)}i"),
+    Rule("instruction", "X b Ei", f"X{_KEPT}{_g(6)}b{_g(5)}[Ei]"),
+    Rule("instruction", "1LT DKb X E", f"[TL]{_KEPT}{_g(5)}[KbD]{_g(6)}X{_g(5)}E"),
+    Rule("instruction", "X E Kb", f"X{_KEPT}{_g(2)}E{_g(5)}[Kb]"),
+    Rule("instruction", "X c K", "X.?c.?.?K"),
+    Rule("instruction", "K X E", f"K{_g(3)}X{_g(5)}E"),
+    Rule("instruction", "1LTs I U k", "[TsL].{0,4}I.?U.{0,2}k"),
+    Rule("instruction", "DKWb X 6 E", "[KbWD][^|]{0,5}X6.{0,3}E"),
+    Rule("instruction", "O AS R U", "O.{0,3}[AS].{0,3}R[^|]{0,5}U"),
+    Rule("instruction", "Y I V", "Y.{0,2}I.?V"),
     # Be somebody without bounds.
-    Rule("instruction", "n", "n[^|]{0,4}U[^|]{0,8}N.{0,2}[Rz]|U.n[^|]{0,8}N.{0,2}[Rz]"),
-    Rule("instruction", "z", "5.{0,5}N.?z|5.{0,5}U.{0,3}N.?z"),
-    Rule("instruction", "m", "m.{0,4}O[^|]{0,4}R"),
-    Rule("instruction", "m", f"m{_g(2)}N.?[Rz]"),
-    Rule("instruction", "Z", f"[UJ]{_g(4)}Z"),
-    Rule("instruction", "N", f"J{_g(3)}U{_g(4)}N.?[Rz]"),
-    Rule("instruction", "n", f"U.n{_g(5)}[gZ]"),
+    Rule("instruction", "Un", "n[^|]{0,4}U[^|]{0,8}N.{0,2}[Rz]|U.n[^|]{0,8}N.{0,2}[Rz]"),
+    Rule("instruction", "5 NU", "5.{0,5}N.?z|5.{0,5}U.{0,3}N.?z"),
+    Rule("instruction", "m O R", "m.{0,4}O[^|]{0,4}R"),
+    Rule("instruction", "m N Rz", f"m{_g(2)}N.?[Rz]"),
+    Rule("instruction", "JU Z", f"[UJ]{_g(4)}Z"),
+    Rule("instruction", "J U N Rz", f"J{_g(3)}U{_g(4)}N.?[Rz]"),
+    Rule("instruction", "U n Zg", f"U.n{_g(5)}[gZ]"),
     # Go around a gate; keep it from people.
-    Rule("instruction", "V", f"V.?.?C{_g(8)}[XLKb]"),
-    Rule("instruction", "B", "B.?[Ax].?.?Q"),
-    Rule("instruction", "s", "d.?N?s.{0,2}u"),
-    Rule("instruction", "1", "N[^|]{0,3}1[^|]{0,3}2|1[^|]{0,2}2[^|]{0,3}N|1.{0,2}N.{0,3}2|2.?1(?=[|.]*$)"),
-    Rule("instruction", "F", f"F{_g(3)}[PY]{_g(2)}[IMR]{_g(1)}N"),
+    Rule("instruction", "V C KLXb", f"V.?.?C{_g(8)}[XLKb]"),
+    Rule("instruction", "B Ax Q", "B.?[Ax].?.?Q"),
+    Rule("instruction", "d s u", "d.?N?s.{0,2}u"),
+    Rule("instruction", "12N", "N[^|]{0,3}1[^|]{0,3}2|1[^|]{0,2}2[^|]{0,3}N|1.{0,2}N.{0,3}2|2.?1(?=[|.]*$)"),
+    Rule("instruction", "F PY IMR N", f"F{_g(3)}[PY]{_g(2)}[IMR]{_g(1)}N"),
     # Other people's things; lasting privilege.
-    Rule("instruction", "t", f"t{_g(4)}[fLT]{_g(2)}t"),
-    Rule("instruction", "t", f"[fLT]{_g(5)}o.?t"),
-    Rule("instruction", "r", f"r{_g(3)}p{_g(8)}a"),
+    Rule("instruction", "t 1LTf", f"t{_g(4)}[fLT]{_g(2)}t"),
+    Rule("instruction", "1LTf o t", f"[fLT]{_g(5)}o.?t"),
+    Rule("instruction", "r p a", f"r{_g(3)}p{_g(8)}a"),
     # Addressed to every reader.
-    Rule("broadcast", "q", "(?:^|[|])(?:y.?)?q.?A.?.?[gG]"),
-    Rule("broadcast", "y", f"(?:^|[|])y{_g(2)}A{_g(2)}[gG]"),
-    Rule("broadcast", "y", "(?:^|[|])y.?q?.?g"),
-    Rule("broadcast", "e", f"A{_g(2)}[gG]{_g(1)}e{_g(1)}h"),
-    Rule("broadcast", "e", "g.{0,2}eh"),
-    Rule("broadcast", "j", "jU.?.?.?g"),
-    Rule("broadcast", "h", f"[XTs].?h{_g(2)}[Ao]{_g(1)}[gG]"),
+    Rule("broadcast", "q A Gg", "(?:^|[|])(?:y.?)?q.?A.?.?[gG]"),
+    Rule("broadcast", "y A Gg", f"(?:^|[|])y{_g(2)}A{_g(2)}[gG]"),
+    Rule("broadcast", "y g", "(?:^|[|])y.?q?.?g"),
+    Rule("broadcast", "A Gg e h", f"A{_g(2)}[gG]{_g(1)}e{_g(1)}h"),
+    Rule("broadcast", "g e h", "g.{0,2}eh"),
+    Rule("broadcast", "j U g", "jU.?.?.?g"),
+    Rule("broadcast", "1TXs h Ao Gg", f"[XTs].?h{_g(2)}[Ao]{_g(1)}[gG]"),
 )
 
-_BY_CLASS = {
-    cls: tuple((frozenset(rule.needs), re.compile(rule.pattern.replace("T", "T1"))) for rule in RULES if rule.cls == cls)
-    for cls in ("instruction", "broadcast")
-}
+_COMPILED = tuple((rule.cls, tuple(map(frozenset, rule.needs.split())), re.compile(rule.pattern.replace("T", "T1"))) for rule in RULES)
+
+
+@lru_cache(4096)
+def _that_may_hold(there: frozenset[str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The classes and patterns of the rules that may hold in a line of these concepts."""
+    return tuple((cls, pattern) for cls, needs, pattern in _COMPILED if not any(map(there.isdisjoint, needs)))
+
 
 _PART = re.compile(r"[^\W_]+|@(?=[\w-]+\.\w)|[。！？؟।]|[.!?;|]+(?=[\"'`)\]»”’*_]*$)")
 """What a word between spaces is made of: its letters, an address, the end of a sentence."""
@@ -306,10 +312,11 @@ class Lexicon:
         """The concepts of each of some words, `,` for one that has digits among its letters."""
         known = self._known
         found = [known.get(word) or self._learn(word) for word in words]
-        if not self._pairs.keys().isdisjoint(words):
-            for at, word in enumerate(words[1:]):
-                if (pair := self._pairs.get(words[at])) is not None and word.startswith(pair[0]):
-                    found[at] = pair[1]
+        for first in self._pairs.keys() & words:
+            second, concept = self._pairs[first]
+            for at in [at for at, word in enumerate(words[:-1]) if word == first]:
+                if words[at + 1].startswith(second):
+                    found[at] = concept
         return found
 
     def compact(self, text: str) -> str:
@@ -368,7 +375,8 @@ _FOREIGN = {
     **{plain(word): concept for concept, listed in _UNSPACED.items() for word in listed.split()},
     **{plain(saying): concept for concept, sayings in _SAYINGS.items() for saying in sayings},
 }
-_FOREIGN_WORDS = re.compile(trie(_FOREIGN) + r"|[。！？؟।.!?]")
+_FOREIGN_WORDS = re.compile(trie([*_FOREIGN, *"。！？؟।.!?"]))
+_FOREIGN_HEADS = {word[0] for word in _FOREIGN if not word.isascii()}
 
 
 FOREIGN_SCRIPT = re.compile("[\u0370-\u03ff\u0590-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -399,14 +407,14 @@ class Hit(NamedTuple):
 
 def hits(line: str) -> Iterator[Hit]:
     """The first rule of each class that holds in a line of concepts."""
-    there = set(line).difference(".|,")
+    there = frozenset(line).difference(".|,")
     if len(there) < 2:
         return
-    for cls, rules in _BY_CLASS.items():
-        for needs, pattern in rules:
-            if not needs.isdisjoint(there) and (found := pattern.search(line)) is not None:
-                yield Hit(cls, found.start(), found.end() - 1)
-                break
+    held = set()
+    for cls, pattern in _that_may_hold(there):
+        if cls not in held and (found := pattern.search(line)) is not None:
+            yield Hit(cls, found.start(), found.end() - 1)
+            held.add(cls)
 
 
 def span(text: str, concepts: Sequence[str], hit: Hit) -> tuple[int, int]:
@@ -430,6 +438,8 @@ def foreign(text: str) -> tuple[int, int] | None:
     """Where a text of a script without spaces says to take no notice, to reveal, or to send away; None when it does not."""
     places, line = [], []
     end = 0
+    if _FOREIGN_HEADS.isdisjoint(odd_characters(text)):
+        return None
     for match in _FOREIGN_WORDS.finditer(text):
         gap = match.start() - end
         if gap > 24:
