@@ -5,6 +5,7 @@ compressed. Written by a thread of its own, an answer piece by piece, so that ne
 Never indexed and never served to a session; a context that cannot be kept is said on the line of the next, and stops no call.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -25,6 +26,8 @@ from amem.model.label import Label
 _PARSED_BYTES = 8 << 20
 """An answer longer than this is kept, and the tools it asks for are not read."""
 _SHORT_BYTES = 1 << 16
+_GATHERED_S = 0.02
+"""The thread that writes waits so long for more: woken for each call it would stand in the loop's way each time."""
 _WAITING_BYTES = 32 << 20
 """Of all answers together that wait to be written; an answer beyond it is not kept, and its line says so."""
 _kept = threading.local()
@@ -62,7 +65,8 @@ class Contexts:
         """Prepare to write under `folder`; nothing is made until the first call. `mask` takes credentials out of what is kept."""
         self._folder = folder
         self._mask = mask
-        self._blobs = folder / "blobs"
+        self._blobs = f"{folder}/blobs"
+        self._closing = threading.Event()
         self._count = 0
         self._taken = 0
         self._written = 0
@@ -90,52 +94,65 @@ class Contexts:
 
     def close(self) -> None:
         """Write what is left and end the thread."""
+        self._closing.set()
         self._queue.put(None)
         self._thread.join()
         for answer in self._open.values():
             answer.drop()
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            what, context, piece = item
-            try:
-                if what == "piece":
-                    self._written += len(piece)
-                    self._answer(context).write(piece)
-                else:
-                    self._keep(context)
-            except (OSError, IntegrityError):
-                self._missed += 1
-                _log.exception("the context of %s could not be kept", context.call)
-                if (answer := self._open.pop(context.call, None)) is not None:
-                    answer.drop()
+        going = True
+        while going:
+            items = [self._queue.get()]
+            if self._taken - self._written < _SHORT_BYTES:
+                self._closing.wait(_GATHERED_S)
+            while not self._queue.empty():
+                items.append(self._queue.get())
+            going = items[-1] is not None
+            lines = [line for item in items if item is not None and (line := self._one(*item)) is not None]
+            if lines:
+                self._say(lines)
 
-    def _answer(self, context: Context) -> "_Answer":
-        if context.call not in self._open:
-            self._blobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._open[context.call] = _Answer(self._blobs / f".{context.call}.part")
-        return self._open[context.call]
+    def _one(self, what: str, context: Context, piece: bytes) -> bytes | None:
+        """Keep a piece of an answer, or a whole call, which has a line."""
+        try:
+            if what == "end":
+                return self._keep(context)
+            self._written += len(piece)
+            if (answer := self._open.get(context.call)) is None:
+                answer = self._open[context.call] = _Answer(self._blobs, context.call)
+            answer.write(piece)
+        except (OSError, IntegrityError):
+            self._missed += 1
+            _log.exception("the context of %s could not be kept", context.call)
+            if (answer := self._open.pop(context.call, None)) is not None:
+                answer.drop()
+        return None
 
-    def _keep(self, context: Context) -> None:
+    def _say(self, lines: list[bytes]) -> None:
+        try:
+            with open(_opened(f"{self._folder}/calls.jsonl", os.O_APPEND), "ab") as file:
+                file.write(b"".join(lines))
+        except OSError:
+            self._missed += len(lines)
+            _log.exception("%d contexts could not be kept", len(lines))
+
+    def _keep(self, context: Context) -> bytes:
+        """Store what a call sent and got. Its line is returned."""
         answer = self._open.pop(context.call, None)
         if answer is not None and context.dropped:
             answer.drop()
             answer = None
         encoding = context.content_encoding
         tools = self._tools(context, answer)
+        response = None
         read = plain(bytes(answer.head), encoding) if answer is not None and answer.head is not None else None
         if answer is not None and read is not None and (masked := self._mask(read)) != read:  # what was compressed is kept as it reads
             answer.drop()
-            answer, encoding = _Answer(self._blobs / f".{context.call}.part"), ""
-            answer.write(masked)
-        response = answer.finish(self._blobs) if answer is not None else None
-        self._blobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        sent = self._mask(context.request)
-        request = _digest(sent)
-        if not (self._blobs / f"{request}.zst").exists():
-            whole = _Answer(self._blobs / f".{context.call}.request.part")
-            whole.write(sent)
-            whole.finish(self._blobs)
+            response, encoding = _stored(self._blobs, masked), ""
+        if answer is not None and response is None:
+            response = answer.finish()
+        request = _stored(self._blobs, self._mask(context.request))
         self._count += 1
         line = {
             "n": self._count, "call": context.call, "at": context.at, "observed_by": ObservedBy.EGRESS, "dialect": context.dialect,
@@ -147,13 +164,9 @@ class Contexts:
             "dropped": context.dropped or None,
             "digest": _digest(f"{request}:{response}".encode()),
         }  # fmt: skip
-        text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
-        descriptor = os.open(self._folder / "calls.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(descriptor, text.encode() + b"\n")
-        finally:
-            os.close(descriptor)
         self._missed = 0
+        text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
+        return text.encode() + b"\n"
 
     def _tools(self, context: Context, answer: "_Answer | None") -> list[str]:
         if answer is None or answer.head is None:
@@ -162,49 +175,77 @@ class Contexts:
 
 
 class _Answer:
-    """A body being written: compressed, into a part file that gets its digest as its name; a short one is written at its end."""
+    """An answer being written: a long one, compressed, into a part file that gets its digest as its name; a short one at its end."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: str, call: str) -> None:
+        self._folder = folder
+        self._path = f"{folder}/.{call}.part"
         self._file: BinaryIO | None = None
         self._packer: Any = None
-        self._hash = hashlib.sha256()
+        self._hash: Any = None
         self.head: bytearray | None = bytearray()
         """The whole body while it is short enough to be parsed; None for a long one."""
 
     def write(self, piece: bytes) -> None:
-        self._hash.update(piece)
         if self.head is not None:
             self.head += piece
         if self._file is not None:
+            self._hash.update(piece)
             self._file.write(self._packer.compress(piece))
         elif self.head is not None and len(self.head) > _SHORT_BYTES:
-            # A compressor of its own: the bodies under way take turns.
-            self._file, self._packer = self._opened(), _compressor().compressobj()
+            self._file = open(_opened(self._path, os.O_TRUNC), "wb")  # noqa: SIM115 (finish and drop close it)
+            self._packer, self._hash = _compressor().compressobj(), hashlib.sha256()  # its own: the bodies under way take turns
+            self._hash.update(self.head)
             self._file.write(self._packer.compress(self.head))
         if self.head is not None and len(self.head) > _PARSED_BYTES:
             self.head = None
 
-    def finish(self, folder: Path) -> str:
-        """Close the file under its digest, which is returned."""
+    def finish(self) -> str:
+        """Store it under its digest, which is returned."""
         if self._file is None:
             assert self.head is not None
-            self._file = self._opened()
-            self._file.write(_at_once(bytes(self.head)))
-        else:
-            self._file.write(self._packer.flush())
+            return _stored(self._folder, bytes(self.head))
+        self._file.write(self._packer.flush())
         self._file.close()
-        name = "sha256-" + self._hash.hexdigest()
-        os.replace(self._path, folder / f"{name}.zst")
+        name = f"sha256-{self._hash.hexdigest()}"
+        os.replace(self._path, f"{self._folder}/{name}.zst")
         return name
 
     def drop(self) -> None:
         if self._file is not None:
             self._file.close()
-        self._path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
 
-    def _opened(self) -> BinaryIO:
-        return open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
+
+def _stored(folder: str, data: bytes) -> str:
+    """Store a body once, under its digest, which is returned."""
+    name = _digest(data)
+    path = f"{folder}/{name}.zst"
+    try:
+        descriptor = _opened(path, os.O_EXCL)
+    except FileExistsError:
+        return name
+    try:
+        left = memoryview(_at_once(data))
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError:
+        os.unlink(path)  # else the half would count as the whole the next time
+        raise
+    finally:
+        os.close(descriptor)
+    return name
+
+
+def _opened(path: str, how: int) -> int:
+    """A file to write to, its folder made where it is not there: an act of the owner may have moved it away."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(path, flags, 0o600)
 
 
 def plain(body: bytes, encoding: str) -> bytes | None:
