@@ -35,6 +35,16 @@ class Role(StrEnum):
     GENERATOR = "generator"
 
 
+@dataclass(frozen=True)
+class Account:
+    """Whose login a session was given."""
+
+    facts: Mapping[str, str]
+    """What the host's login says of it, by the names of `destinations.Identity.tells`."""
+    tokens: set[bytes] = field(default_factory=set, repr=False)
+    """Digests of the tokens that the provider said are of it (`whose`)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """What one listener, which is one session, may do. Holds the key; its repr does not."""
@@ -58,7 +68,9 @@ class Access:
     token: Secret | None = None
     """What a caller must present where the port is on the host; None where the listener itself names the session."""
     pinned: tuple[Secret, ...] = ()
-    """On a subscription: the account's credentials that were copied in. Another one is another account, and refused (B14)."""
+    """On a subscription: the account's credentials that were copied in. Another one is refused (B14) unless `account` has it."""
+    account: Account | None = None
+    """Whose login was copied in, where the host says so: tokens that a refresh brought can be told from another account's."""
     tunnels: Mapping[str, Way] = field(default_factory=dict)
     """Hosts, in lower case, that the session's login may tunnel to; empty without one."""
     generation: Callable[[], int] = lambda: 0

@@ -39,6 +39,16 @@ class Wire(NamedTuple):
     """The declared changes to a request (`shaping.CHANGES`), in order."""
 
 
+class Identity(NamedTuple):
+    """Where a destination says whose a login's token is, asked with that token alone (B14)."""
+
+    method: str
+    url: str
+    """On a private base its path is asked there."""
+    tells: Mapping[str, tuple[str, ...]]
+    """What it says of the account: its name, and where it stands in the answer."""
+
+
 class Destination(NamedTuple):
     """One row."""
 
@@ -57,6 +67,8 @@ class Destination(NamedTuple):
     """Calls here are on a gateway: one destination, whatever it fronts."""
     tunnel_hosts: tuple[str, ...] = ()
     """Hosts that a login of this provider may reach through a tunnel, port 443."""
+    identity: Identity | None = None
+    """None: nobody can be asked, so a token that was refreshed inside stays a stranger's."""
     obligations: Mapping[str, str] = MappingProxyType({})
     """What `require` may ask (B18): its name -> the member of the request and of the answer's usage that tell it."""
 
@@ -74,6 +86,13 @@ DESTINATIONS: Mapping[str, Destination] = {
             key_env="ANTHROPIC_API_KEY",
             # Claude Code 2.1 asks for its profile, and renews its login, outside its base URL (2026-11).
             tunnel_hosts=("api.anthropic.com", "platform.claude.com"),
+            # Claude Code 2.1.332 asks this for the account that it writes into ~/.claude.json (read in its program, 2026-11).
+            # An organization's owners can see what is done in it, so that of the login counts as well.
+            identity=Identity(
+                "GET",
+                "https://api.anthropic.com/api/oauth/profile",
+                {"account": ("account", "uuid"), "organization": ("organization", "uuid")},
+            ),
             obligations={"inference_geo": "inference_geo"},
         ),
         Destination(
@@ -97,6 +116,9 @@ DESTINATIONS: Mapping[str, Destination] = {
                 "oauth2.googleapis.com", "accounts.google.com", "cloudcode-pa.googleapis.com", "daily-cloudcode-pa.googleapis.com",
                 "www.googleapis.com", "lh3.googleusercontent.com",
             ),
+            # As Gemini CLI 0.61 asks it at every start (google-auth-library's `getTokenInfo`, 2026-11). `aud` is the program that the token
+            # was given to: one that another program got from the same person is not this login's.
+            identity=Identity("POST", "https://oauth2.googleapis.com/tokeninfo", {"sub": ("sub",), "aud": ("aud",)}),
         ),
         Destination(
             name="xai",

@@ -150,10 +150,11 @@ HOP = frozenset((
 ))  # fmt: skip
 """RFC 9110, section 7.6.1: they speak of one connection."""
 _OWN = frozenset(("host", "content-length", "expect"))
-CREDENTIALS = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"))
+CREDENTIALS = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key"))
 """A caller's own; they leave on a subscription only."""
 _OVERRIDES = frozenset(("x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"))
-_NOT_OUT = HOP | _OWN | _OVERRIDES
+_NOT_OUT = HOP | _OWN | _OVERRIDES | {"cookie"}
+"""A cookie is a credential that nobody gave the harness, and none of them needs one."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -195,6 +196,11 @@ def presented(headers: Mapping[str, str], query: str = "") -> str | None:
     if scheme.lower() == "bearer" and value:
         return value.strip()
     return next((value for name, value in parse_qsl(query) if name == "key"), None)
+
+
+def several(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a request carries more than one credential: the egress would look at one of them, and the provider at another."""
+    return sum(name.lower() in CREDENTIALS for name, _ in headers) > 1
 
 
 # ---- the body --------------------------------------------------------------------------

@@ -39,8 +39,8 @@ class Refusal(NamedTuple):
 
 
 STRANGER = (
-    "the call carries another account than the one this session was given, or a login that was refreshed since, which does not say whose "
-    "it is; the refreshed login comes home when the session ends, and the next one works with it"
+    "the call carries another account than the one this session was given, or a login that was refreshed since, and nobody can be asked "
+    "whose it is; the refreshed login comes home when the session ends, and the next one works with it"
 )
 
 
@@ -68,6 +68,8 @@ class Gate:
         access = self._access
         if access.pinned:  # a login's own credential, which nobody else has either
             known = any(_same(presented, secret) for secret in access.pinned)
+            if not known and access.account is not None and presented is not None:
+                known = digest(presented) in access.account.tokens
             return None if known else STRANGER
         return self.outsider(presented)
 
@@ -102,6 +104,10 @@ class Gate:
         """Why a tunnel may not open with the label of this moment. What goes through it is not seen, so any model may be called."""
         dialect = next(iter(self._access.routes), Dialect.CHAT)
         return self._decided(destination=way.destination, ceiling=way.ceiling, dialect=dialect, model="", billing=Billing.PLAN)
+
+    def asking(self, route: Route, dialect: Dialect) -> Refusal | None:
+        """Why the provider may not be asked whose a token is: its text is the session's, and leaves like a call's."""
+        return self._decided(destination=route.destination, ceiling=route.ceiling, dialect=dialect, model="", billing=route.billing)
 
     def _around(self, destination: str, tools: Sequence[str]) -> Refusal | None:
         """Why a call may not have tools run at the provider, where the sandbox does not hold them; None when the grant has them all."""
@@ -166,11 +172,21 @@ class Gate:
 
 def denied(access: Access, action: str, facts: dict[str, object]) -> PolicyDecision:
     """The log's record of a refusal that the egress made itself."""
-    digest = "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return judged(access, action, facts, allow=False)
+
+
+def judged(access: Access, action: str, facts: dict[str, object], *, allow: bool) -> PolicyDecision:
+    """The log's record of a judgement that the egress made itself."""
+    about = "sha256:" + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return PolicyDecision(
         at=stamp(access.clock()), id=ids.draw("decision"), session=access.session, domain=access.domain, principal=access.principal,
-        task=access.task(), action=action, allow=False, reasons=(facts,), policy_version="host", input_digest=digest,
+        task=access.task(), action=action, allow=allow, reasons=(facts,), policy_version="host", input_digest=about,
     )  # fmt: skip
+
+
+def digest(credential: str) -> bytes:
+    """By which a credential is known again without being kept."""
+    return hashlib.sha256(credential.encode("utf-8", "surrogateescape")).digest()
 
 
 def _same(presented: str | None, secret: Secret) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Wire
+from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Identity, Wire
 from amem.errors import ConfigError, UnavailableError
 from amem.model.call import Auth as Auth
 from amem.model.call import Billing, Dialect
@@ -39,6 +39,8 @@ class Route(NamedTuple):
     inward: bool = False
     """The base is on this machine or its network because grants.toml says so; else an inward address is refused."""
     cut: str = ""
+    identity: Identity | None = None
+    """Who says whose a token is, on a subscription."""
     most_at_once: Mapping[str, int] = MappingProxyType({})
     """How many calls of each lane (`admit.Lane`) may be under way there (B11); a lane that is not in it has no limit."""
 
@@ -80,7 +82,11 @@ def table(destination: str, auth: Auth, grants: Grants, credentials: Credentials
     unknown = [name for name in grant.require if name not in row.obligations]
     if unknown:
         raise ConfigError(f"grants.toml: destinations.{destination}.require.{unknown[0]}: not an obligation {destination} can be asked for")
-    return {dialect: _route(row, wire, auth, _base_of(wire, base, own=told is None), inward, grant) for dialect, wire in row.wires.items()}
+    identity = _identity(row, told) if auth is Auth.SUBSCRIPTION else None
+    return {
+        dialect: _route(row, wire, auth, _base_of(wire, base, own=told is None), inward, grant)._replace(identity=identity)
+        for dialect, wire in row.wires.items()
+    }
 
 
 def credential(destination: str, auth: Auth, credentials: Credentials, virtual_key: Secret | None = None) -> Secret | None:
@@ -162,6 +168,15 @@ def _base_of(wire: Wire, base: str, *, own: bool) -> tuple[str, str]:
     if not own:
         return base.rstrip("/"), ""
     return (wire.base_url or base).rstrip("/"), wire.cut
+
+
+def _identity(row: Destination, told: str | None) -> Identity | None:
+    """Who is asked whose a token is: never another host than the one that gets the token with each call, where somebody set the base."""
+    if row.identity is None or told is None:
+        return row.identity
+    from urllib.parse import urlsplit
+
+    return row.identity._replace(url=told.rstrip("/") + urlsplit(row.identity.url).path)
 
 
 def _route(row: Destination, wire: Wire, auth: Auth, base: tuple[str, str], inward: bool, grant: DestinationGrant) -> Route:

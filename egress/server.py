@@ -33,6 +33,7 @@ from amem.egress.routes import Route
 from amem.egress.tunnel import Tunnels
 from amem.egress.upstream import InwardAddressError, Upstream
 from amem.egress.usage import UsageReader
+from amem.egress.whose import TOO_MANY, UNSURE, Whose
 from amem.model import ids
 from amem.model.call import Dialect
 from amem.model.clock import stamp
@@ -72,6 +73,7 @@ class _Egress:
         self._access = access
         self._meter = meter
         self._gate = Gate(access, meter)
+        self._whose = Whose(access, self._gate)
         self._lanes = Lanes(access.slots)
         self._upstream: Upstream | None = None
         self._key = access.credential.reveal().encode() if access.credential is not None else None
@@ -82,6 +84,7 @@ class _Egress:
         reservations = self._access.reservations
         renewing = asyncio.create_task(reservations.renew()) if reservations is not None else None
         yield
+        await self._whose.close()
         await self._upstream.close()
         if reservations is not None and renewing is not None:
             renewing.cancel()
@@ -107,8 +110,8 @@ class _Egress:
             return web.Response()
         found = routes.resolve(where, self._access.routes, request.headers)
         dialect = found[0] if found is not None else where.dialect or flow.guess(where.path)
-        if (why := self._gate.stranger(flow.presented(request.headers, request.query_string))) is not None:
-            return _answer(replies.refusal(dialect, "not_this_session", why))
+        if (stranger := await self._stranger(request, dialect, found[1] if found is not None else None)) is not None:
+            return _answer(stranger)
         if found is None:
             _log.warning("session %s: no destination for %s %.200s", self._access.session, request.method, where.path)
             return _answer(replies.error(dialect, 404, "no_destination", f"this session has no destination for {where.path}"))
@@ -168,6 +171,24 @@ class _Egress:
                     self._access.reservations.left(attempt.id)
 
     # ---- before anything leaves --------------------------------------------------------
+
+    async def _stranger(self, request: web.Request, dialect: Dialect, route: Route | None) -> Reply | None:
+        """What a caller hears that is not of this session; None for one that is."""
+        if self._access.pinned and flow.several(request.headers.items()):
+            return replies.refusal(dialect, "not_this_session", "the call carries more than one credential")
+        presented = flow.presented(request.headers, request.query_string)
+        if (why := self._gate.stranger(presented)) is None:
+            return None
+        refused = Refusal("not_this_session", why)
+        if self._access.pinned and presented is not None and route is not None and "authorization" in request.headers:
+            assert self._upstream is not None
+            found = await self._whose.refusal(presented, route, dialect, self._upstream)
+            if found is None:
+                return None
+            refused = found
+        if refused.code in (UNSURE, TOO_MANY):  # a harness may well come again
+            return replies.error(dialect, 503, refused.code, refused.sentence)
+        return replies.refusal(dialect, refused.code, refused.sentence)
 
     async def _body(self, request: web.Request, dialect: Dialect) -> bytes | Reply:
         try:

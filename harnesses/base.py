@@ -58,6 +58,17 @@ class Hook(NamedTuple):
     """The tools it fires for; None where the event has no matcher."""
 
 
+class Told(NamedTuple):
+    """Where the host says whose a login is."""
+
+    name: str
+    """As the destination's `Identity` has it."""
+    file: str
+    """Relative to the home."""
+    path: tuple[str, ...]
+    """The members that lead to it; within a web token, its claim."""
+
+
 class Login(NamedTuple):
     """A login that a subscription launch carries in, and brings home when the harness refreshed it."""
 
@@ -69,7 +80,13 @@ class Login(NamedTuple):
     """Whether the harness rewrites the file when it refreshes the login."""
     expiry: tuple[str, ...] = ()
     """Where the file says when its token ends, in milliseconds since 1970. Only of a login whose calls the egress forwards: those are held
-    to the token that went in, so that one which has ended cannot be renewed inside."""
+    to the token that went in, and to those of which the provider says that they are the same account's."""
+    token: tuple[str, ...] = ()
+    """Where the file has the token that calls carry; with `account` only."""
+    account: tuple[Told, ...] = ()
+    """Whose it is, so that a token which was refreshed inside can be told from another account's (B14)."""
+    same: tuple[tuple[str, ...], ...] = ()
+    """Members that no refresh changes."""
     part: str | None = None
     """The one member of the file that goes in, where the others are keys for other providers."""
     variables: tuple[str, ...] = ()

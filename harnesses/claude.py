@@ -2,7 +2,21 @@
 
 from collections.abc import Mapping
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, session_env, tunnel
+from amem.harnesses.base import (
+    DEMO,
+    GATEWAY,
+    AnswerKind,
+    Auth,
+    Harness,
+    Hook,
+    HookKind,
+    LaunchFacts,
+    Login,
+    Told,
+    Version,
+    session_env,
+    tunnel,
+)
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
 
@@ -93,7 +107,14 @@ HARNESS = Harness(
     answer=AnswerKind.CLAUDE,
     hooks=HOOKS,
     mcp_tool="mcp__memory__{tool}",
-    login=Login(file=".claude/.credentials.json", command="claude, then /login", rewritten=True, expiry=("claudeAiOauth", "expiresAt")),
+    login=Login(
+        file=".claude/.credentials.json",
+        command="claude, then /login",
+        rewritten=True,
+        expiry=("claudeAiOauth", "expiresAt"),
+        token=("claudeAiOauth", "accessToken"),
+        account=tuple(Told(name, ".claude.json", ("oauthAccount", f"{name}Uuid")) for name in ("account", "organization")),
+    ),
     # The login is refreshed there. The profile call to api.anthropic.com may fail; a tunnel to it would carry unmetered model calls.
     tunnel_hosts=("platform.claude.com:443",),
     transcripts=(".claude/projects/*/*.jsonl",),

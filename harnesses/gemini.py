@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Told, tunnel
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
 
@@ -71,7 +71,15 @@ HARNESS = Harness(
     # Only system settings would beat them, and those must belong to uid 0 (0.61.0, 2026-11), which a sandbox does not have.
     masked=(".gemini/settings.json",),
     mcp_tool="mcp_memory_{tool}",
-    login=Login(file=".gemini/oauth_creds.json", command="gemini, then Login with Google", rewritten=True, expiry=("expiry_date",)),
+    login=Login(
+        file=".gemini/oauth_creds.json",
+        command="gemini, then Login with Google",
+        rewritten=True,
+        expiry=("expiry_date",),
+        token=("access_token",),
+        account=tuple(Told(name, ".gemini/oauth_creds.json", ("id_token", name)) for name in ("sub", "aud")),
+        same=(("refresh_token",),),
+    ),
     tunnel_hosts=("oauth2.googleapis.com:443", "www.googleapis.com:443"),
     transcripts=(".gemini/tmp/*/chats/session-*.jsonl",),
     transcript_shape="gemini",

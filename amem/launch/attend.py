@@ -130,7 +130,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
     if ready.login is not None:
         from amem.launch.login import carry_home
 
-        outcome.notes += filter(None, [carry_home(ready.login, ready.home)])
+        outcome.notes += filter(None, [carry_home(ready.login, ready.home, work.stranger)])
     if ready.plan.auth is Auth.SUBSCRIPTION:
         _count(sitting)
     outcome.notes += _alarms(sitting)

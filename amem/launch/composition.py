@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.typedefs import Handler, Middleware
 
+    from amem.egress.access import Access
+    from amem.egress.meter import Meter
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
@@ -50,6 +52,7 @@ class Composition:
         self._graded = graded
         self._grading = grading
         self._token = ready.door.token if ready.door is not None else None
+        self._egress: tuple[Access, Meter] | None = None
 
     @property
     def root(self) -> "Root":
@@ -66,7 +69,7 @@ class Composition:
         from aiohttp import web
 
         from amem.egress import server
-        from amem.egress.access import Access, granted
+        from amem.egress.access import Access, Account, granted
         from amem.egress.meter import Meter
         from amem.egress.reserve import Reservations
         from amem.launch.inforce import InForce
@@ -107,6 +110,7 @@ class Composition:
             note=memory.append,
             token=self._token,
             pinned=login.secrets if login is not None else (),
+            account=Account(login.account) if login is not None and login.account else None,
             **{
                 **limits,
                 "tunnels": tunnels,
@@ -115,6 +119,7 @@ class Composition:
             },
         )
 
+        self._egress = access, meter
         worker = new_worker()
         gc.freeze()  # what was imported stays; no collection during a call has to walk it
 
@@ -170,6 +175,28 @@ class Composition:
             if unnoted is not None:
                 return file_note(memory, self.session, unnoted, left_by="launcher")
             return file_notes(memory, self.session, self._ready.home)
+        finally:
+            memory.close()
+
+    def stranger(self, token: str) -> str | None:
+        """Why a token that the session left is not of its account; None when it is. For the launcher, once serving has ended."""
+        if self._egress is None:
+            return "the session had no egress that could tell"
+        from dataclasses import replace
+
+        from amem.egress.gate import Gate
+        from amem.egress.whose import ask_now
+        from amem.errors import AmemError
+        from amem.memory.session import open_memory
+
+        access, meter = self._egress
+        try:
+            memory = open_memory(self._settings.root, self._settings.grants)
+        except AmemError as error:
+            return error.message
+        try:
+            again = replace(access, decide=memory.door.decide, note=memory.append, stopped=lambda: self.stopped)
+            return ask_now(again, Gate(again, meter), token)
         finally:
             memory.close()
 

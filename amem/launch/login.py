@@ -1,7 +1,8 @@
 """A subscription's login: one file of the host's home copied in, and brought home when the harness refreshed it.
 
-Nothing else of the host's home is read. What comes home was written inside a sandbox: it is read through the safe reader and
-taken only when it has exactly the shape of what went in, with new tokens, times and numbers at most, and when the host's own file has not
+Nothing else of the host's home is read, but for the name of the account where a harness keeps that in another file. What comes home
+was written inside a sandbox: it is read through the safe reader and taken only when it has exactly the shape of what went in, with new
+tokens, times and numbers at most, when the egress's judgement has its token for the same account's, and when the host's own file has not
 changed meanwhile. A file of another shape, or with another name or address in it, stays where it is.
 """
 
@@ -19,6 +20,8 @@ from amem.sandbox.reader import Refused, read_file
 from amem.settings.credentials import Secret
 
 MAX_BYTES = 1 << 20
+MAX_BESIDE_BYTES = 16 << 20
+"""Of a file that says whose the login is: Claude Code's holds much else."""
 SHORTEST_SECRET = 20
 """Shorter strings of a login are names and dates."""
 _TOKEN = re.compile(r"(?![a-z0-9.-]+\.[a-z]{2,}$)(?!.*://)[A-Za-z0-9._~+/=:|%-]+")
@@ -39,6 +42,8 @@ class Carried:
     """What stands in the environment inside."""
     secrets: tuple[Secret, ...] = ()
     """Every text in it that may be a credential: what the account may present to its provider."""
+    account: Mapping[str, str] = field(default_factory=dict)
+    """Whose it is, by the names of the harness's `Login.account`; empty where the host does not say."""
 
 
 def read_login(harness: Harness, host_home: str, find: Callable[[str], Secret | None] = lambda name: None) -> Carried | None:
@@ -70,32 +75,55 @@ def read_login(harness: Harness, host_home: str, find: Callable[[str], Secret | 
                 f"{harness.title} is not logged in on this machine: ~/{login.file} has no {login.part}",
                 hint=f"{login.command}; or --auth key",
             )
+    account = _account(login, host_home, data)
     ended = _ended(login, data)
-    if ended is not None:
+    if ended is not None and not account:  # else it is renewed inside
         raise UnavailableError(
             f"{harness.title}'s login on this machine ended on {ended}: ~/{login.file}",
             hint=f"run {harness.binary} once outside amem, which renews it ({login.command} where it does not); or --auth key",
         )
-    return Carried(login=login, source=source, digest=_digest(data), data=data, secrets=tuple(map(Secret, _secrets(data))))
+    return Carried(login=login, source=source, digest=_digest(data), data=data, secrets=tuple(map(Secret, _secrets(data))), account=account)
+
+
+def _account(login: Login, host_home: str, data: bytes) -> dict[str, str]:
+    """Whose a login is, as the host says; empty unless it says all of it."""
+    read: dict[str, Any] = {login.file: _json(data)}
+    for told in login.account:
+        if told.file not in read:
+            try:
+                with open(os.path.join(host_home, told.file), "rb") as file:
+                    read[told.file] = _json(file.read(MAX_BESIDE_BYTES))
+            except OSError:
+                return {}
+    found = {told.name: _at(read[told.file], told.path) for told in login.account}
+    return found if all(isinstance(value, str) and value for value in found.values()) else {}
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    """What stands at a path of members, of which the last may be a web token's claim."""
+    for key in path:
+        if isinstance(value, str):
+            value = _claims(value)
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _part(name: str, data: bytes) -> bytes:
     """A file with this member alone; empty where it has none."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return b""
+    value = _json(data)
     return json.dumps({name: value[name]}).encode() if isinstance(value, dict) and name in value else b""
 
 
 def _ended(login: Login, data: bytes) -> str | None:
     """When a login's token ended, in UTC; None while it holds, and where its file does not say."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    for key in login.expiry:
-        value = value.get(key) if isinstance(value, dict) else None
+    value = _at(_json(data), login.expiry)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value / 1000 < time.time():
         return None
     return time.strftime("%Y-%m-%d at %H:%M UTC", time.gmtime(value / 1000))
@@ -113,8 +141,11 @@ def over(ours: bytes | None, login: bytes) -> bytes:
     return json.dumps({**json.loads(ours), **value}).encode() if isinstance(value, dict) else login
 
 
-def carry_home(carried: Carried, home: str) -> str | None:
-    """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say."""
+def carry_home(carried: Carried, home: str, stranger: Callable[[str], str | None] = lambda token: None) -> str | None:
+    """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say.
+
+    `stranger` says why a token is not of the session's account; it is asked where the host says which that is.
+    """
     if not carried.login.rewritten or not carried.source:
         return None
     found = read_file(home, carried.login.file, MAX_BYTES)
@@ -126,6 +157,8 @@ def carry_home(carried: Carried, home: str) -> str | None:
     shape = _shape(found)
     if shape is None or shape != _shape(carried.data):
         return f"the login {name} was changed inside into something of another shape; it was not brought home"
+    if (why := _foreign(carried, _json(found), stranger)) is not None:
+        return f"the login {name} was changed inside, and not brought home: {why}"
     try:
         with open(carried.source, "rb") as file:
             now = file.read(MAX_BYTES + 1)
@@ -135,6 +168,16 @@ def carry_home(carried: Carried, home: str) -> str | None:
     except OSError as error:
         return f"the refreshed login {name} was not brought home: {error.strerror}"
     return f"the login {name} was refreshed and brought home"
+
+
+def _foreign(carried: Carried, found: Any, stranger: Callable[[str], str | None]) -> str | None:
+    login, before = carried.login, _json(carried.data)
+    if any(_at(found, path) != _at(before, path) for path in login.same):
+        return "it holds what no refresh changes"
+    if not carried.account:
+        return None
+    token = _at(found, login.token)
+    return stranger(token) if isinstance(token, str) else "it has no token"
 
 
 def _same(found: bytes, data: bytes) -> bool:
@@ -195,7 +238,8 @@ def _shape(data: bytes) -> Any:
 
 def _kinds(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _kinds(item) for key, item in value.items()}
+        # Claude Code writes `null` for a member that was not there, and a null says nothing.
+        return {key: _kinds(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_kinds(item) for item in value]
     if isinstance(value, str):
@@ -207,11 +251,15 @@ def _kinds(value: Any) -> Any:
 
 def _subject(token: str) -> Any:
     """Whose a JSON web token is, as its issuer signed it; None for any other token. An attacker's own would name the attacker."""
+    claims = _claims(token)
+    return [claims.get("iss"), claims.get("sub")] if isinstance(claims, dict) else None
+
+
+def _claims(token: str) -> Any:
     import base64
 
     parts = token.split(".")
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
+        return json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) == 3 else None
     except (ValueError, RecursionError):
         return None
-    return [claims.get("iss"), claims.get("sub")] if isinstance(claims, dict) else None

@@ -143,7 +143,7 @@ class Provider:
             return await self._send_whole(request, exchange, failure.status, body, dict(failure.headers))
         kind = requests.kind(request.method, request.path)
         if isinstance(kind, Side):
-            status, body = sides.answer(kind, exchange, self.script.models, request.path)
+            status, body = sides.answer(kind, exchange, self.script, request.path)
             return await self._send_whole(request, exchange, status, body)
         try:
             call = requests.read(kind, request.path, dict(request.query), exchange.body.decode())

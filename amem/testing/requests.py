@@ -21,6 +21,7 @@ class Side(StrEnum):
     GEMINI_COUNT = "gemini_count"
     MODELS = "models"
     CODE_ASSIST = "code_assist"
+    IDENTITY = "identity"
     ROOT = "root"
     UNKNOWN = "unknown"
 
@@ -36,6 +37,8 @@ ROUTES: tuple[tuple[str, str, Kind], ...] = (
     ("POST", r":countTokens$", Side.GEMINI_COUNT),
     # Gemini CLI 0.61 on a Google login, and what it asks before its first call (2026-11).
     ("POST", r"/v1internal:(?:loadCodeAssist|onboardUser|retrieveUserQuota|listExperiments)$", Side.CODE_ASSIST),
+    ("GET", r"/api/oauth/profile$", Side.IDENTITY),
+    ("POST", r"/tokeninfo$", Side.IDENTITY),
     ("GET", r"/models$", Side.MODELS),
     ("GET", r"^/$", Side.ROOT),
     ("HEAD", r"^/(?:api/hello)?$", Side.ROOT),

@@ -110,6 +110,8 @@ class Script:
     """The credential that a request must carry; without it the answer is 401."""
     models: tuple[str, ...] = ("scripted-1",)
     """What the model lists hold."""
+    accounts: Mapping[str, Any] = field(default_factory=dict)
+    """Whose a login's token is: token -> what is answered to whoever asks with it. 401 for any other."""
 
 
 class Call(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 from amem.testing import shapes
 from amem.testing.exchanges import Exchange
 from amem.testing.requests import Side
+from amem.testing.script import Script
 
 
 def credentials(exchange: Exchange) -> set[str]:
@@ -15,7 +16,7 @@ def credentials(exchange: Exchange) -> set[str]:
     return {bearer, exchange.headers.get("x-api-key", ""), exchange.headers.get("x-goog-api-key", "")} | query
 
 
-def answer(kind: Side, exchange: Exchange, models: Sequence[str], path: str) -> tuple[int, Any]:
+def answer(kind: Side, exchange: Exchange, script: Script, path: str) -> tuple[int, Any]:
     """Status and body for a request that is not a model call."""
     match kind:
         case Side.COUNT_TOKENS:
@@ -23,9 +24,12 @@ def answer(kind: Side, exchange: Exchange, models: Sequence[str], path: str) -> 
         case Side.GEMINI_COUNT:
             return 200, {"totalTokens": -(-len(exchange.body) // 4)}
         case Side.MODELS:
-            return 200, _model_list(exchange, models)
+            return 200, _model_list(exchange, script.models)
         case Side.CODE_ASSIST:
             return 200, _CODE_ASSIST[path.rpartition(":")[2]]
+        case Side.IDENTITY:
+            told = script.accounts.get(exchange.headers.get("authorization", "").removeprefix("Bearer "))
+            return (200, told) if told is not None else (401, shapes.error(kind, 401, "no such token"))
         case Side.ROOT:
             return 200, {"provider": "scripted"}
         case Side.UNKNOWN:

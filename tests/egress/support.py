@@ -138,10 +138,12 @@ class Session:
             writer.close()
 
 
-def routes_to(base_url: str, *, auth: Auth = Auth.KEY, ceiling: Label = Label.INTERNAL, **changes: Any) -> Mapping[Dialect, Route]:
-    """The routes of a session whose destination is `demo` at this base."""
-    grants = Grants(owner="human:o:n", destinations={"demo": DestinationGrant(ceiling=ceiling, base_url=base_url)})
-    table = routes.table("demo", auth, grants, Credentials({}, {}))
+def routes_to(
+    base_url: str | None, *, row: str = "demo", auth: Auth = Auth.KEY, ceiling: Label = Label.INTERNAL, **changes: Any
+) -> Mapping[Dialect, Route]:
+    """The routes of a session whose destination is `row` at this base."""
+    grants = Grants(owner="human:o:n", destinations={row: DestinationGrant(ceiling=ceiling, base_url=base_url)})
+    table = routes.table(row, auth, grants, Credentials({}, {}))
     return {dialect: route._replace(**changes) for dialect, route in table.items()}
 
 

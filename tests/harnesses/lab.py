@@ -76,6 +76,8 @@ class Lab:
         self.port, self.authority = port, authority
         self.asked: list[tuple[str, str, str]] = []
         """Host, method and path of each request."""
+        self.accounts = dict(ACCOUNTS)
+        """What is answered to a host and path; of a test's own, if it says so."""
 
 
 @contextmanager
@@ -110,7 +112,7 @@ async def _serve(lab: Lab, context: ssl.SSLContext, provider: str) -> web.AppRun
         if headers.get("Content-Encoding", headers.get("content-encoding")) == "zstd":  # as Codex sends to ChatGPT
             body = zstandard.ZstdDecompressor().decompressobj().decompress(body)
             headers = {name: value for name, value in headers.items() if name.lower() != "content-encoding"}
-        known = ACCOUNTS.get((host, request.path))
+        known = lab.accounts.get((host, request.path))
         if known is not None:
             return web.json_response(known)
         moved, path = MOVED.get(host), request.path_qs

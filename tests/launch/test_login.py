@@ -136,6 +136,14 @@ def test_a_refreshed_login_comes_home(homes: Homes) -> None:
     assert [path.name for path in (homes.host / ".claude").iterdir()] == [".credentials.json"]
 
 
+def test_a_null_for_what_was_not_there_is_no_other_shape(homes: Homes) -> None:
+    """Claude Code 2.1.332 writes it for an older login."""
+    fresh = json.loads(refreshed())
+    fresh["claudeAiOauth"]["rateLimitTier"] = None
+    homes.inside().write_text(json.dumps(fresh))
+    assert "brought home" in (carry_home(homes.carried, str(homes.private)) or "")
+
+
 def test_a_login_that_changed_on_the_host_meanwhile_is_kept(homes: Homes) -> None:
     homes.inside().write_text(refreshed())
     mine = json.dumps(LOGIN | {"mine": 1})
@@ -194,3 +202,48 @@ def test_a_file_that_is_login_and_configuration_is_both() -> None:
     for login in (b"not json", b"[1]", b"\xff"):
         assert over(ours, login) == login
     assert over(None, b"{ }") == b"{ }"
+
+
+MINE: dict[str, object] = {"accountUuid": "uuid-mine", "organizationUuid": "uuid-ours"}
+
+
+def with_account(homes: Homes, account: object) -> Carried:
+    (homes.host / ".claude.json").write_text(json.dumps({"projects": {}, "oauthAccount": account}))
+    carried = read_login(registry.load("claude"), str(homes.host))
+    assert carried is not None
+    return carried
+
+
+def test_whose_a_login_is_is_read_where_the_harness_keeps_it(homes: Homes) -> None:
+    assert homes.carried.account == {}
+    assert with_account(homes, MINE | {"emailAddress": "me@example.org"}).account == {"account": "uuid-mine", "organization": "uuid-ours"}
+    unusable: tuple[object, ...] = (
+        None,
+        [],
+        "uuid-mine",
+        MINE | {"accountUuid": ""},
+        MINE | {"organizationUuid": 7},
+        {"accountUuid": "uuid-mine"},
+        {},
+    )
+    for account in unusable:
+        assert with_account(homes, account).account == {}
+    (homes.host / ".claude.json").write_text("{")
+    assert with_account(homes, MINE).data == homes.carried.data, "nothing else of that file goes in"
+
+
+def test_a_login_that_ended_may_start_where_it_can_be_renewed_inside(homes: Homes) -> None:
+    homes.outside().write_text(json.dumps({"claudeAiOauth": LOGIN["claudeAiOauth"] | {"expiresAt": 1700000000000}}))
+    assert with_account(homes, MINE).account
+    with pytest.raises(UnavailableError, match="ended on"):
+        with_account(homes, None)
+
+
+def test_a_login_whose_account_is_known_comes_home_only_with_its_judgement(homes: Homes) -> None:
+    carried = with_account(homes, MINE)
+    homes.inside().write_text(refreshed())
+    said = carry_home(carried, str(homes.private), lambda token: "it is another's")
+    assert said == f"the login ~/{FILE} was changed inside, and not brought home: it is another's"
+    assert json.loads(homes.outside().read_text()) == LOGIN
+    assert "refreshed and brought home" in (carry_home(carried, str(homes.private), lambda token: None) or "")
+    assert homes.outside().read_text() == refreshed()

@@ -13,7 +13,9 @@ from amem.launch.login import carry_home, read_login
 
 
 def web_token(subject: str, fill: str) -> str:
-    claims = base64.urlsafe_b64encode(json.dumps({"iss": "https://login.provider.example", "sub": subject, "jti": fill}).encode())
+    claims = base64.urlsafe_b64encode(
+        json.dumps({"iss": "https://login.provider.example", "sub": subject, "aud": "gemini-cli", "jti": fill}).encode()
+    )
     return f"eyJhbGciOiJSUzI1NiJ9.{claims.decode().rstrip('=')}.{fill * 40}"
 
 
@@ -83,3 +85,46 @@ def test_another_host_or_account_does_not_come_home(tmp_path: Path, forged: dict
 def test_what_is_no_json_does_not_take_the_place_of_what_was_none(tmp_path: Path, came_back: bytes) -> None:
     went_in = b"a-login-that-is-one-bare-token"
     assert carried_home(tmp_path, went_in, came_back) == went_in
+
+
+# ---- where the host says whose the login is --------------------------------------------
+
+GEMINI: dict[str, Any] = {
+    "access_token": "ya29.a0" + "G" * 60, "refresh_token": "1//" + "h" * 60, "id_token": web_token("someone", "i"),
+    "expiry_date": 1990000000000,
+}  # fmt: skip
+FRESH = GEMINI | {"access_token": "ya29.a0" + "N" * 60, "id_token": web_token("someone", "o"), "expiry_date": 1990000009999}
+
+
+def judged(tmp_path: Path, came_back: dict[str, Any]) -> tuple[bytes, list[str], str]:
+    """What the host's file holds after a session left `came_back`, what was judged, and what a person is told."""
+    login = load("gemini").login
+    assert login is not None
+    host, private = tmp_path / "host" / login.file, tmp_path / "private" / login.file
+    for path in (host, private):
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(GEMINI))
+    carried = read_login(load("gemini"), str(tmp_path / "host"))
+    assert carried is not None and carried.account == {"sub": "someone", "aud": "gemini-cli"}
+    private.write_text(json.dumps(came_back))
+    asked: list[str] = []
+
+    def stranger(token: str) -> str | None:
+        asked.append(token)
+        return None if token == FRESH["access_token"] else "it is another's"
+
+    said = carry_home(carried, str(tmp_path / "private"), stranger)
+    return host.read_bytes(), asked, said or ""
+
+
+def test_a_token_of_the_account_comes_home_and_another_account_does_not(tmp_path: Path) -> None:
+    home, asked, said = judged(tmp_path / "mine", FRESH)
+    assert json.loads(home) == FRESH and asked == [FRESH["access_token"]] and "brought home" in said
+    home, asked, said = judged(tmp_path / "other", FRESH | {"access_token": "ya29.a0" + "Z" * 60})
+    assert json.loads(home) == GEMINI and len(asked) == 1 and "not brought home: it is another's" in said
+
+
+def test_googles_refresh_token_is_what_it_was_or_nothing_comes_home(tmp_path: Path) -> None:
+    """Its access token would be the account's own until the host refreshes it, with the attacker's."""
+    home, _, said = judged(tmp_path, FRESH | {"refresh_token": "1//" + "z" * 60})
+    assert json.loads(home) == GEMINI and "what no refresh changes" in said
