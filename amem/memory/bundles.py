@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from amem.errors import ConfigError, ConflictError, UsageError
 from amem.logs.schema import MemoryAct
+from amem.memory.contain import contained
 from amem.memory.draft import draft
 from amem.memory.held import act
 from amem.memory.owner_tasks import file_task
@@ -109,7 +110,8 @@ def land(memory: Memory, session: Session, file: Path, key: bytes, *, domain: st
     own = found.sealed and found.owner == memory.grants.owner
     if not dry_run:
         act(memory, session, request.IMPORT, domain, f"bundle:{found.digest.removeprefix('sha256:')[:12]}")
-    names = {entry.id: _name(entry.id, domain, found.digest) for entry in found.entries}
+    names = {entry.id: _name(entry.id, domain, "" if own else found.owner) for entry in found.entries}
+    away = contained(memory.root)
     landed: list[str] = []
     held: list[str] = []
     skipped = list(found.malformed)
@@ -117,7 +119,7 @@ def land(memory: Memory, session: Session, file: Path, key: bytes, *, domain: st
     for entry in found.entries:
         try:
             made = _made(entry, names, domain, floor, own=own, owner=found.owner, digest=found.digest)
-            if (why := _unfit(memory, made)) is not None:
+            if (why := _unfit(memory, made, away)) is not None:
                 skipped.append((entry.id, why))
                 continue
             findings = () if own else scan("\n".join((made.title, made.summary, made.body, *made.sources)))
@@ -160,13 +162,15 @@ def _made(entry: Entry, names: Mapping[str, str], domain: str, floor: Label, *, 
     )  # fmt: skip
 
 
-def _name(id: str, domain: str, digest: str) -> str:
-    """The id of an entry here: its own in a domain of the same name, else one that is the same each time it is imported."""
-    return id if ids.domain_of(id) == domain else ids.derived("entry", domain, f"{digest}:{id}")
+def _name(id: str, domain: str, owner: str) -> str:
+    """The id of an entry here: its own in a domain of the same name, else one that is the same whichever bundle of an owner brings it."""
+    return id if ids.domain_of(id) == domain else ids.derived("entry", domain, f"{owner}:{id}")
 
 
-def _unfit(memory: Memory, entry: Entry) -> str | None:
-    """Why an entry does not land."""
+def _unfit(memory: Memory, entry: Entry, away: frozenset[str]) -> str | None:
+    """Why an entry does not land; `away` are those that the owner keeps out of the record."""
+    if entry.id in away:
+        return "it is contained here"
     if entry.status is not Status.ACTIVE:
         return f"it is {entry.status}"
     with memory.lock:

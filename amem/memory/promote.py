@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from amem.errors import ConflictError, NotFoundError
 from amem.memory.outcomes import Refused
-from amem.memory.read import visible
+from amem.memory.read import log, visible
 from amem.memory.session import Memory, Session
 from amem.memory.write import indexed
-from amem.model.entry import Entry, EntryType, Status, Tier
+from amem.model.entry import Entry, EntryType, Status, Tier, tokens
 from amem.model.ids import domain_of
 from amem.policy import request
 from amem.policy.decision import Decision
@@ -48,9 +48,12 @@ def promote(memory: Memory, session: Session, id: str, to: Tier, why: str) -> Pr
     if row.status is not Status.ACTIVE:
         return Refused(code="gone", reason=f"{id} is {row.status}: only what is served is promoted")
     said = why.strip()
+    if not session.is_owner and session.label.exceeds(row.classification):  # whoever may read the entry reads the why
+        reason = f"{id} is {row.classification} and this session {session.label}: what it has read may be in the why"
+        return Refused(code="over_label", reason=reason, hint="handoff")
     decision = memory.door.decide(
         request.promote(
-            principal=session.principal, domain=row.domain, session=session.id, task=session.task, subject=id, author=row.author,
+            principal=session.principal, domain=row.domain, session=session.id, task=memory.bound(session), subject=id, author=row.author,
             tier=row.tier, to=to, why=bool(said),
         )
     )  # fmt: skip
@@ -74,8 +77,9 @@ def promotions(memory: Memory, session: Session, id: str) -> "tuple[Promotion, .
     row = visible(memory, session, id)
     if row is None:
         return Refused(code="not_found", reason=f"there is no entry {id[:60]} for you", hint="search")
-    session.raise_label(row.classification)  # a why is content
-    return memory.ledger.promotions(id)
+    found = memory.ledger.promotions(id)
+    log(memory, session, "promotions", (row,), tokens("".join(one.why or "" for one in found)))  # a why is content
+    return found
 
 
 def approve(memory: Memory, session: Session, task: str) -> Promoted | Refused:

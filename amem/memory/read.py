@@ -6,6 +6,7 @@ only then does the answer leave. When any of these fails nothing is served.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from amem.logs.schema import MemoryRead
 from amem.memory.outcomes import Entries, Gone, Hits, Moved, NotFound, Refused, Served
@@ -86,7 +87,7 @@ def entries(
             sort=sort, limit=limit, offset=offset,
         )  # fmt: skip
     log(memory, session, tool, found.rows, tokens("".join(row.title + row.summary for row in found.rows)))
-    return Entries(rows=found.rows, total=found.total, more=found.more)
+    return Entries(rows=tuple(_told(memory, session, row) for row in found.rows), total=found.total, more=found.more)
 
 
 def get(
@@ -148,7 +149,8 @@ def log(memory: Memory, session: Session, tool: str, served: Iterable[Hit | Row]
 
 def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
     """The filter of one domain: the policy is asked once, its answer cut down to the grant and the handling."""
-    known = (domain, memory.door.generation())
+    task = memory.bound(session)
+    known = (domain, memory.door.generation(), task)
     if known in session.filters:
         return session.filters[known]
     grant = memory.grants.grant(domain, session.principal)
@@ -156,7 +158,7 @@ def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
         # The same words for a domain that is not there: which ones exist is not told.
         return Refused(code="refused", reason=f"{session.principal} was granted no domain {domain[:40]!r}")
     decision = memory.door.decide(
-        request.read(principal=session.principal, domain=domain, session=session.id, handling=session.handling, task=session.task)
+        request.read(principal=session.principal, domain=domain, session=session.id, handling=session.handling, task=task)
     )
     if not decision.allow or grant is None:
         return Refused(code=decision.code or "refused", reason=decision.sentence(), hint=decision.hint, decision=decision.id)
@@ -167,6 +169,11 @@ def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
     )
     session.filters[known] = filter
     return filter
+
+
+def _told(memory: Memory, session: Session, row: Row) -> Row:
+    """The row without the id of what replaced it, where that may not be read."""
+    return row if row.superseded_by is None or visible(memory, session, row.superseded_by) else replace(row, superseded_by=None)
 
 
 def visible(memory: Memory, session: Session, id: str) -> Row | None:

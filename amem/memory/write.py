@@ -148,7 +148,7 @@ def _request(memory: Memory, session: Session, entry: Entry, replaced: Sequence[
         owner=memory.grants.owner,
         domain=session.domain,
         session=session.id,
-        task=session.task,
+        task=memory.bound(session),
         type=entry.type,
         classification=entry.classification,
         label=session.label,

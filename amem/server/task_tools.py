@@ -35,6 +35,7 @@ LAUNCHER = "launcher"
 """In whose name the launcher's own calls are, as its listener tells."""
 PENDING = "it is examined once you have ended, and completed if that finds it done. End now."
 UNCHECKED = "task_release with a handoff: the checks of a task run under `amem work`, once its harness has ended"
+WAITS = "(its words wait for the owner's admission)"
 CANDIDATES = 50
 """How many tasks are looked at for one whose label fits, when the first one's does not."""
 
@@ -93,14 +94,16 @@ def _list(memory: Memory, session: Session, given: Arguments) -> Reply:
     )
     _served(memory, session, "task_list", page.tasks, "".join(task.title for task in page.tasks))
     more = given["offset"] + len(page.tasks) < page.total
-    return Reply(data={"tasks": [views.shown(task) for task in page.tasks], "total": page.total, "more": more})
+    return Reply(data={"tasks": [_shown(session, task) for task in page.tasks], "total": page.total, "more": more})
 
 
 def _show(memory: Memory, session: Session, given: Arguments) -> Reply:
     task = _visible(memory, session, given["id"])
-    body = "" if _withheld(session, task) else memory.ledger.text(task.domain, task.body) or ""
+    text = memory.ledger.text(task.domain, task.body) or ""
+    shown = _shown(session, task, text)
+    body = "" if _withheld(session, task) or WAITS in shown["title"] else text
     _served(memory, session, "task_show", (task,), task.title + body)
-    return Reply(data={**views.shown(task), "handoffs": list(task.handoffs)}, text=fence.fenced(body, fence.mark()) if body else None)
+    return Reply(data={**shown, "handoffs": list(task.handoffs)}, text=fence.fenced(body, fence.mark()) if body else None)
 
 
 def _claim(memory: Memory, session: Session, given: Arguments) -> Reply:
@@ -216,6 +219,8 @@ def _release(memory: Memory, session: Session, given: Arguments) -> Reply:
     # Others see the reason on the task itself; a handoff is an entry and carries the session's label.
     if (why or blocker) and session.label.exceeds(_label(memory, task)):
         return refusal("over_label", f"{task.id} is {_label(memory, task)} and this session {session.label}: say why in `handoff` instead")
+    if not _examined(memory, session, filter(None, (why, blocker))):  # shown beside the task's state, in no fence
+        return refusal("refused", "the reason of a release instructs no reader: say it in `handoff`, where the owner judges it", "handoff")
     if "handoff" in given:
         _leave(memory, session, given)
     claim: dict[str, Any] = {"by": session.principal, "fence": holding.fence, "session": session.id}
@@ -296,6 +301,16 @@ def _visible(memory: Memory, session: Session, id: str) -> Task:
 def _withheld(session: Session, task: Task) -> bool:
     """Say whether a task's body quotes what is in the quarantine, of which no session is served a word."""
     return (task.origin or "").startswith(QUARANTINE) and not session.is_owner
+
+
+def _shown(session: Session, task: Task, body: str = "") -> dict[str, Any]:
+    """A task as others are shown it: words that instruct and that nobody admitted are kept back, like a held write's."""
+    shown = views.shown(task)
+    if task.status is not Status.PROPOSED or session.is_owner or task.origin == f"session:{session.id}":
+        return shown
+    if not scan("\n".join((task.title, *task.check, body))):
+        return shown
+    return {name: value for name, value in shown.items() if name != "check"} | {"title": WAITS}
 
 
 def _readable(memory: Memory, session: Session) -> Label:

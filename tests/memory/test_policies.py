@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from amem.ledger.draft import Draft
 from amem.memory.demote import demote
 from amem.memory.outcomes import Held, Refused, Written
 from amem.memory.promote import Promoted, approve, promote
@@ -167,6 +168,22 @@ def test_an_exception_lets_one_task_through_until_it_ends(memory: Memory) -> Non
     assert isinstance(method(memory, task=task), Written)
     assert lines(memory, "decisions")[-1]["citations"] == ["pol-L2-002"]
     assert why_not(method(memory)) == why_not(method(memory, task="task-me-0123abce")) == "no_methods"
+
+
+def test_an_exception_is_over_with_the_claim_of_its_task(memory: Memory) -> None:
+    in_force(memory, body())
+    filed = memory.ledger.create(Draft(domain="dom-me", title="Write it down"), by=OWNER, admit=True)
+    task = filed.task.id  # type: ignore[union-attr]
+    session = agent(memory)
+    taken = memory.ledger.claim_one(task, by=session.principal, session=session.id)
+    session.hold(task, taken.fence)  # type: ignore[union-attr]
+    more = f'exception_to = "pol-L2-001"\ntask = "{task}"\nexpires_at = 2100-01-01\n'
+    in_force(memory, body("pol-L2-002", rego="", more=more))
+    assert isinstance(put(memory, session, "How", type="method"), Written)
+    memory.ledger.release(task, by="system", fence=session.fence, session=session.id)
+    assert why_not(put(memory, session, "How else", type="method")) == "no_methods"
+    memory.ledger.claim_one(task, by="agent:codex", session="ses-01234567")
+    assert why_not(put(memory, session, "How then", type="method")) == "no_methods"
 
 
 def test_an_exception_that_ended_or_is_to_layer_0_lets_nothing_through(memory: Memory) -> None:

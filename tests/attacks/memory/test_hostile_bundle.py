@@ -14,6 +14,7 @@ import pytest
 from amem.errors import ConfigError, IntegrityError, RefusedError
 from amem.memory import read
 from amem.memory.bundles import AUTHOR, export, land, owner_key
+from amem.memory.contain import contain, undo
 from amem.memory.demote import demote
 from amem.memory.erase import erase
 from amem.memory.outcomes import Gone, Served
@@ -186,6 +187,28 @@ def test_what_was_erased_or_demoted_here_does_not_come_back(memory: Memory, tmp_
     assert done.landed == ()
     assert dict(done.skipped) == {gone.id: "it was erased here", demoted.id: "it is here already"}
     assert read.get(memory, owner(memory), gone.id) == Gone(gone.id)
+
+
+def test_what_was_contained_does_not_come_back_and_its_undo_finds_its_place(memory: Memory, tmp_path: Path) -> None:
+    poison = written(memory, agent(memory), "Poison")
+    before = memory.store.path(poison.id).read_bytes()
+    file = out(memory, tmp_path / "b.tar")
+    contain(memory, owner(memory), poison.id, "poisoned")
+    done = land(memory, owner(memory), file, KEY, domain="dom-me", floor=Label.PUBLIC)
+    assert (done.landed, dict(done.skipped)) == ((), {poison.id: "it is contained here"})
+    undo(memory, owner(memory), poison.id, "a drill")
+    assert memory.store.path(poison.id).read_bytes() == before
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER])
+def test_what_was_erased_does_not_come_back_in_a_newer_bundle_under_another_id(memory: Memory, tmp_path: Path, key: bytes) -> None:
+    entry = written(memory, owner(memory), "Quartz vault")
+    elsewhere = owner_session(memory, OWNER, "dom-open")
+    first, second = made(tmp_path / "1.tar", entry, key=key), made(tmp_path / "2.tar", replace(entry, version=9), key=key)
+    (landed,) = land(memory, elsewhere, first, KEY, domain="dom-open", floor=Label.PUBLIC).landed
+    erase(memory, owner(memory), (landed, entry.id), "asked for")
+    done = land(memory, elsewhere, second, KEY, domain="dom-open", floor=Label.PUBLIC)
+    assert (done.landed, [why for _, why in done.skipped]) == ((), ["it was erased here"])
 
 
 def test_a_malformed_entry_is_left_out_and_the_rest_lands(memory: Memory, tmp_path: Path) -> None:
