@@ -58,6 +58,13 @@ def open_reading(root: Root, grants: Grants) -> Reading:
     return Reading(_backend(root, grants))
 
 
+def identity(root: Root, grants: Grants) -> str:
+    """Which ledger a root has, in a word that goes into a log."""
+    if grants.ledger_url is None:
+        return "sqlite"
+    return f"postgres:{grants.ledger_space or own_space(root.state / 'ledger.space')}"
+
+
 def _backend(root: Root, grants: Grants) -> Backend:
     if grants.ledger_url is None:
         from amem.ledger.sqlite import Sqlite

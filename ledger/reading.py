@@ -194,6 +194,10 @@ class Reading:
 
         return self._backend.alone(domain, act)
 
+    def events_after(self, domain: str, seq: int) -> Sequence[Sequence[Any]]:
+        """See `store.Ledger`."""
+        return self._backend.alone(domain, lambda tx: tx.rows("events_after", {"domain": domain, "seq": seq}))
+
     def mentioning(self, domain: str, says: "Callable[[str], bool]") -> tuple[str, ...]:
         """See `store.Ledger`."""
         from amem.ledger import erasing

@@ -8,7 +8,7 @@ Every claim has a number, the fence: whoever held an earlier one, or whose lease
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from amem.ledger.task import Task
 
@@ -247,6 +247,9 @@ class Ledger(Protocol):
 
     def text(self, domain: str, digest: str | None) -> str | None:
         """The text of a body or remark; None when there is none or it was erased."""
+
+    def events_after(self, domain: str, seq: int) -> Sequence[Sequence[Any]]:
+        """The rows of a domain's events after one, as `sealing` takes them; none that comes later has a lower number."""
 
     def mentioning(self, domain: str, says: Callable[[str], bool]) -> tuple[str, ...]:
         """The tasks of a domain with words (title, text, remarks, checks, reasons) of which `says` holds."""

@@ -2,6 +2,7 @@
 
 import sys
 from datetime import datetime
+from functools import partial
 
 import click
 
@@ -18,28 +19,31 @@ from amem.model import clock
 @flags.since
 @click.pass_obj
 def command(context: Context, anchor: bool, head: str | None, since: datetime | None) -> int:
-    """Check the links of the logs, and every entry against what the logs say was written. Exits 3 when something was changed."""
+    """Check the links of the logs, and every entry and event against what the logs say was written. Exits 3 when something was changed."""
     from amem.ledger.opening import open_reading
     from amem.logs import writer
     from amem.logs.schema import Anchor
-    from amem.memory import contain, verify
+    from amem.memory import contain, sealing, verify
     from amem.record.store import Store
 
     flags.owner_alone(context, "what was changed")
     root, start = context.root, clock.stamp(since) if since else ""
     with open_reading(root, context.grants) as ledger:
-        found = verify.verify(root, Store(root), ledger.promotions, contain.contained(root), since=start, anchor=head or "")
-    if anchor and not found.broken:
-        heads = {name: end._asdict() for name, end in found.heads.items()}
-        writer.append(root.state, Anchor(at=clock.stamp(clock.now()), principal=context.principal, heads=heads))
+        found = verify.verify(root, Store(root), context.grants, ledger, contain.contained(root), since=start, anchor=head or "")
+        if anchor and not found.broken:
+            at = clock.stamp(clock.now())
+            sealing.seal(root, context.grants, ledger, partial(writer.append, root.state), at)
+            ends = {name: end._asdict() for name, end in verify.heads(root).items()}
+            writer.append(root.state, Anchor(at=at, principal=context.principal, heads=ends))
     kept = verify.last_anchor(root)
     if context.flags.json:
-        document = {"checked": {"entries": found.entries, "lines": found.lines}, "broken": [one._asdict() for one in found.broken]}
+        checked = {"entries": found.entries, "events": found.events, "lines": found.lines}
+        document = {"checked": checked, "broken": [one._asdict() for one in found.broken]}
         print_json(document | ({"head": kept} if kept else {}))
     else:
         for one in found.broken:
             print(one_line(f"{one.where}: {one.kind}"))
-        print(f"{found.entries} entries, {found.lines} lines: {len(found.broken)} not as written", file=sys.stderr)
+        print(f"{found.entries} entries, {found.events} events, {found.lines} lines: {len(found.broken)} not as written", file=sys.stderr)
         if kept:
             print(kept)
     return exits.ANSWER_IS_NO if found.broken else exits.DONE

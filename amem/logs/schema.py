@@ -157,6 +157,19 @@ class Anchor(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerSealed(Event):
+    """What events of the ledger say, as digests, once they were there."""
+
+    event = "ledger.sealed"
+    log = "ledger.jsonl"
+
+    ledger: str
+    """Which one (`ledger.opening.identity`)."""
+    seals: tuple[str, ...]
+    """As `ledger.sealing` writes them, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogMasked(Event):
     """What an erasure did to the log that this line ends: texts were masked, and the lines from the first such one on linked anew."""
 

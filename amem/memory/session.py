@@ -4,14 +4,16 @@ Owns the label of a running session. The rule that is easy to break: a label onl
 is kept, before anything of that label is served.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from amem.errors import AmemError
 from amem.logs.schema import Event
 from amem.logs.writer import Writer
 from amem.model import ids
-from amem.model.clock import Clock, now
+from amem.model.clock import Clock, now, stamp
 from amem.model.entry import Tier
 from amem.model.label import Label, highest, lowest
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from amem.record.store import Store
     from amem.settings.grants import Grants
     from amem.settings.root import Root
+
+_log = logging.getLogger(__name__)
 
 
 class Verdict(NamedTuple):
@@ -219,14 +223,24 @@ class Memory:
         return self.policies.standing.rubrics.get(domain) if self.policies is not None else None
 
     def close(self) -> None:
-        """Close the index and the logs, and the ledger where it was opened. Sessions of this memory are over."""
+        """Close the index and the logs, and the ledger where it was opened, its events sealed. Sessions of this memory are over."""
         self.index.close()
         if self.policies is not None:
             self.policies.close()
+        if self._ledger is not None:
+            self._seal(self._ledger)
+            self._ledger.close()
         if self._logs is not None:
             self._logs.close()
-        if self._ledger is not None:
-            self._ledger.close()
+
+    def _seal(self, ledger: "Ledger") -> None:
+        """Seal what happened to tasks. A failure is told and made good by the next one."""
+        from amem.memory import sealing
+
+        try:
+            sealing.seal(self.root, self.grants, ledger, self.append, stamp(self.clock()))
+        except (AmemError, OSError) as error:
+            _log.warning("the ledger's events were not sealed: %s", error)
 
 
 def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:

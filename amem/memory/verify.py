@@ -1,4 +1,4 @@
-"""Say what was changed behind amem: lines of the logs, bodies and trust of entries, and whether a log was cut back.
+"""Say what was changed behind amem: lines of the logs, bodies and trust of entries, events of the ledger, and whether a log was cut back.
 
 Each line of a log is linked to the one before, so that a changed, dropped or reordered line shows; an anchor remembers how far a log
 went, so that its end shows too. An entry is compared with what the log says was written, its tier with the promotions of the ledger.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor, MemoryWrite
+from amem.memory import sealing
 from amem.model.entry import Entry, Status, Tier
 from amem.model.label import Label
 from amem.policy import request
@@ -23,13 +24,16 @@ from amem.settings.root import Root
 
 if TYPE_CHECKING:
     from amem.ledger.promotions import Promotion
+    from amem.ledger.reading import Reading
+    from amem.ledger.store import Ledger
+    from amem.settings.grants import Grants
 
 
 class Broken(NamedTuple):
     """One thing that is not as it was written."""
 
     what: str
-    """`line`, `log`, `entry` or `held`."""
+    """`line`, `log`, `entry`, `event` or `held`."""
     where: str
     kind: str
     """`changed`, `dropped`, `added`, `rolled_back` or `torn`."""
@@ -46,6 +50,7 @@ class Verified(NamedTuple):
     """What was looked at and what is broken."""
 
     entries: int
+    events: int
     lines: int
     broken: tuple[Broken, ...]
     heads: Mapping[str, Head]
@@ -54,19 +59,28 @@ class Verified(NamedTuple):
 Promotions = Callable[[str], "Iterable[Promotion]"]
 
 
-def verify(root: Root, store: Store, promotions: Promotions, contained: frozenset[str], *, since: str = "", anchor: str = "") -> Verified:
-    """Check the logs and the entries of a root; `since` leaves entries out that were written before.
+def verify(
+    root: Root, store: Store, grants: "Grants", ledger: "Reading | Ledger", contained: frozenset[str], *, since: str = "", anchor: str = ""
+) -> Verified:
+    """Check the logs, the entries and the ledger of a root; `since` leaves entries out that were written before.
 
-    `promotions` gives those of an entry; `contained` are entries that the owner took out of the record; `anchor` is the head of an
-    anchor that somebody kept elsewhere, so that a root that was put back whole shows. Raises OSError, UnavailableError.
+    `contained` are entries that the owner took out of the record; `anchor` is the head of an anchor that somebody kept elsewhere, so that
+    a root that was put back whole shows. Raises OSError, UnavailableError.
     """
-    heads = {path.name: _head(path) for path in sorted(root.state.glob("*.jsonl"))}
-    broken = [found for name in heads for found in _log(root.state / name)]
+    ends = heads(root)
+    broken = [found for name in ends for found in _log(root.state / name)]
     broken += _anchors(root.state)
     if anchor and anchor not in (writer.digest(line) for line in _lines(root.state / Anchor.log)):
         broken.append(Broken("log", Anchor.log, "rolled_back"))
-    count, wrong = _entries(root, store, promotions, contained, since)
-    return Verified(count, sum(head.lines for head in heads.values()), (*broken, *wrong), heads)
+    count, wrong = _entries(root, store, ledger.promotions, contained, since)
+    tasks = sealing.check(root, grants, ledger)
+    wrong += [Broken("event", f"{one.task}#{one.seq}", one.kind) for one in tasks.edits]
+    return Verified(count, tasks.events, sum(head.lines for head in ends.values()), (*broken, *wrong), ends)
+
+
+def heads(root: Root) -> dict[str, Head]:
+    """How far each log goes."""
+    return {path.name: _head(path) for path in sorted(root.state.glob("*.jsonl"))}
 
 
 def last_anchor(root: Root) -> str | None:

@@ -108,6 +108,10 @@ insert into public.ledger_tasks(space, id, domain) values (:space, :id, :domain)
 -- Every event of the domain, in order.
 select e.kind, e.task, e.principal, e.at_ms, e.fence, e.data from @event e order by e.seq
 
+-- events_after --
+-- The events of the domain after one, in order.
+select e.seq, e.kind, e.task, e.principal, e.at_ms, e.fence, e.data from @event e where e.seq > :seq order by e.seq
+
 -- firsts --
 -- The first event of each task.
 select e.task, e.seq from @event e where e.kind = 'created'

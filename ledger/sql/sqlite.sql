@@ -74,6 +74,11 @@ values (:seq, :domain, :family, :open, :id, :title, :status, :priority, :rank, :
 select e.kind, e.task, e.principal, e.at_ms, e.fence, e.data from event e
 where substr(e.task, 1, length(e.task) - 9) = 'task-' || substr(:domain, 5) order by e.seq
 
+-- events_after --
+-- The events of the domain after one, in order.
+select e.seq, e.kind, e.task, e.principal, e.at_ms, e.fence, e.data from event e
+where e.seq > :seq and substr(e.task, 1, length(e.task) - 9) = 'task-' || substr(:domain, 5) order by e.seq
+
 -- firsts --
 -- The first event of each task.
 select e.task, e.seq from event e where e.kind = 'created'

@@ -19,7 +19,7 @@ def test_verify_from_clean_to_changed(tmp_path: Path, capsys: pytest.CaptureFixt
     assert amem("init", "--owner", "human:asf:you")[0] == 0
     entry = amem("write", "--type", "fact", "--title", "T", "--body", "Known.")[1]["id"]
     code, found = amem("verify", "--anchor")
-    assert (code, found["checked"], found["broken"]) == (0, {"entries": 1, "lines": 2}, [])
+    assert (code, found["checked"], found["broken"]) == (0, {"entries": 1, "events": 0, "lines": 2}, [])
     assert (root / "state" / "anchors.jsonl").exists()
     [path] = (root / "record").rglob("mem-*.md")
     path.write_text(path.read_text().replace("Known.", "Unknown."))

@@ -153,11 +153,11 @@ def test_what_was_erased_is_as_written_to_verify_and_a_forged_tombstone_is_not(m
     forged = written(memory, agent(memory), "Another")
     (memory.root.record / "dom-me" / "2026" / "11" / "broken.md").unlink()
     erase(memory, owner(memory), (entry,), "asked for")
-    found = verify(memory.root, memory.store, memory.ledger.promotions, contained(memory.root))
+    found = verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root))
     assert found.broken == ()
     path = memory.store.path(forged.id)
     path.write_bytes(path.read_bytes().replace(b'status: "active"', b'status: "erased"').replace(forged.body.encode(), b""))
-    found = verify(memory.root, memory.store, memory.ledger.promotions, contained(memory.root))
+    found = verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root))
     assert [broken.where for broken in found.broken] == [forged.id]
 
 
@@ -168,9 +168,9 @@ def test_a_text_in_a_log_is_masked_and_the_log_linked_anew_and_anchors_hold(memo
     undo(memory, owner(memory), other.id, "no")
 
     def anchored() -> list[object]:
-        return list(verify(memory.root, memory.store, memory.ledger.promotions, frozenset()).broken)
+        return list(verify(memory.root, memory.store, memory.grants, memory.ledger, frozenset()).broken)
 
-    heads = verify(memory.root, memory.store, memory.ledger.promotions, frozenset()).heads
+    heads = verify(memory.root, memory.store, memory.grants, memory.ledger, frozenset()).heads
     writer.append(memory.root.state, Anchor(at="2026-11-30T12:00:00.000Z", heads={name: head._asdict() for name, head in heads.items()}))
     erase(memory, owner(memory), (entry.id,), "asked for")
     assert carrying(memory.root.path) == []

@@ -72,7 +72,7 @@ def test_a_curators_write_lands_curated_and_verifies(memory: Memory) -> None:
     assert isinstance(outcome, Written)
     assert outcome.entry.tier is Tier.CURATED
     assert written(memory, session, "New").tier is Tier.RAW
-    assert verify(memory.root, memory.store, memory.ledger.promotions, frozenset()).broken == ()
+    assert verify(memory.root, memory.store, memory.grants, memory.ledger, frozenset()).broken == ()
 
 
 def test_a_curators_write_that_breaks_a_rule_is_refused_by_name(memory: Memory) -> None:

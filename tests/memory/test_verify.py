@@ -1,13 +1,18 @@
 """Tampering that shows: each change to a root that was made behind amem, and none where there was none."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from amem.ledger.draft import Draft
+from amem.ledger.store import Filed
 from amem.logs import writer
 from amem.logs.schema import Anchor
+from amem.memory import sealing
 from amem.memory.contain import contain, contained
 from amem.memory.demote import demote
 from amem.memory.outcomes import Held
@@ -22,7 +27,13 @@ from .seed import agent, owner, put, written
 
 
 def verified(memory: Memory) -> Verified:
-    return verify(memory.root, memory.store, memory.ledger.promotions, contained(memory.root))
+    return verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root))
+
+
+def filed(memory: Memory, title: str) -> str:
+    found = memory.ledger.create(Draft(domain="dom-me", title=title), by=owner(memory).principal)
+    assert isinstance(found, Filed)
+    return found.task.id
 
 
 def anchored(memory: Memory) -> None:
@@ -138,6 +149,31 @@ def test_a_root_that_is_put_back_whole_shows_by_a_head_kept_elsewhere(memory: Me
     for path, data in kept.items():
         path.write_bytes(data)
     assert verified(memory).broken == ()
-    found = verify(memory.root, memory.store, memory.ledger.promotions, frozenset(), anchor=head)
+    found = verify(memory.root, memory.store, memory.grants, memory.ledger, frozenset(), anchor=head)
     assert found.broken == (Broken("log", "anchors.jsonl", "rolled_back"),)
-    assert verify(memory.root, memory.store, memory.ledger.promotions, frozenset(), anchor=earlier).broken == ()
+    assert verify(memory.root, memory.store, memory.grants, memory.ledger, frozenset(), anchor=earlier).broken == ()
+
+
+def test_an_event_of_a_task_that_was_edited_shows(memory: Memory) -> None:
+    task = filed(memory, "The importer drops rows")
+    sealing.seal(memory.root, memory.grants, memory.ledger, memory.append, "2026-11-30T12:00:00.000Z")
+    assert verified(memory).broken == () and verified(memory).events > 0
+    with closing(sqlite3.connect(memory.root.ledger)) as behind, behind:
+        behind.execute("update event set principal = 'human:acme:eve' where task = ? and kind = 'created'", (task,))
+    assert [(one.what, one.kind, one.where.split("#")[0]) for one in verified(memory).broken] == [("event", "changed", task)]
+
+
+def test_a_ledger_that_was_put_back_shows_and_an_erasure_does_not(memory: Memory) -> None:
+    task = filed(memory, "The importer drops rows")
+    sealing.seal(memory.root, memory.grants, memory.ledger, memory.append, "2026-11-30T12:00:00.000Z")
+    memory.ledger.erase(task, by=owner(memory).principal)
+    assert verified(memory).broken == ()
+    with closing(sqlite3.connect(memory.root.ledger)) as behind, behind:
+        behind.execute("delete from event")
+    assert [(one.what, one.kind) for one in verified(memory).broken] == [("event", "rolled_back")]
+
+
+def test_a_session_that_ends_seals_what_happened_to_tasks(memory: Memory) -> None:
+    filed(memory, "The importer drops rows")
+    memory.close()
+    assert (memory.root.state / "ledger.jsonl").read_bytes().count(b'"event":"ledger.sealed"') == 1

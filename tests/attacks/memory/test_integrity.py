@@ -139,7 +139,7 @@ class Files(base.MemoryAdapter):  # type: ignore[misc]
 
     def _verified(self) -> Any:
         memory = self._memory
-        return verify(self._root, memory.store, memory.ledger.promotions, contained(self._root), anchor=self._head)
+        return verify(self._root, memory.store, memory.grants, memory.ledger, contained(self._root), anchor=self._head)
 
     def verify(self) -> bool:
         found = self._verified()

@@ -1,0 +1,60 @@
+"""Seal the ledger's events into a log, and say which of them were changed behind amem since.
+
+Owns `state/ledger.jsonl`. That log is linked and anchored like the others; the events themselves stay in their database.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from amem.ledger import sealing
+from amem.ledger.opening import identity
+from amem.logs import reader
+from amem.logs.schema import Event, LedgerSealed
+
+if TYPE_CHECKING:
+    from amem.ledger.reading import Reading
+    from amem.ledger.store import Ledger
+    from amem.settings.grants import Grants
+    from amem.settings.root import Root
+
+_LINE = 500
+"""Seals to a line."""
+
+
+class Checked(NamedTuple):
+    """How many events there are, and which are not as they were sealed."""
+
+    events: int
+    edits: tuple[sealing.Edit, ...]
+
+
+def seal(root: "Root", grants: "Grants", ledger: "Reading | Ledger", append: Callable[[Event], None], at: str) -> None:
+    """Seal what has happened since the last time. Raises UnavailableError, OSError."""
+    of = identity(root, grants)
+    sealed = _sealed(root, of)
+    for domain in grants.domains:
+        last = max((one.seq for one in sealed.get(domain, ())), default=0)
+        fresh = [sealing.seal(row).text() for row in ledger.events_after(domain, last)]
+        for first in range(0, len(fresh), _LINE):
+            append(LedgerSealed(at=at, domain=domain, ledger=of, seals=tuple(fresh[first : first + _LINE])))
+
+
+def check(root: "Root", grants: "Grants", ledger: "Reading | Ledger") -> Checked:
+    """Compare every event with its seal. Raises UnavailableError, OSError."""
+    sealed = _sealed(root, identity(root, grants))
+    count, edits = 0, list[sealing.Edit]()
+    for domain in grants.domains:
+        there = ledger.events_after(domain, 0)
+        count += len(there)
+        edits += sealing.edits(sealed.get(domain, ()), there)
+    return Checked(count, tuple(edits))
+
+
+def _sealed(root: "Root", of: str) -> Mapping[str, list[sealing.Seal]]:
+    """The seals of one ledger, by domain."""
+    found: dict[str, list[sealing.Seal]] = defaultdict(list)
+    for line in reader.events(root.state / LedgerSealed.log):
+        if line.get("event") == LedgerSealed.event and line.get("ledger") == of:
+            found[str(line.get("domain"))] += map(sealing.read, line["seals"])
+    return found
