@@ -156,7 +156,8 @@ class _Logged(NamedTuple):
 
     written: dict[str, dict[str, Any]]
     held: dict[str, dict[str, Any]]
-    replaced: set[str]
+    replaced: dict[str, set[str]]
+    """By entry: what was written in its place."""
     acts: dict[str, str]
     """By entry: the last act that took it out of service."""
 
@@ -164,7 +165,7 @@ class _Logged(NamedTuple):
         """Say whether something was done that makes the entry's status what it is."""
         match entry.status:
             case Status.SUPERSEDED:
-                return entry.id in self.replaced
+                return entry.superseded_by in self.replaced.get(entry.id, ())
             case Status.DEMOTED:
                 return entry.id in self.acts
             case Status.ERASED:
@@ -178,12 +179,13 @@ class _Logged(NamedTuple):
 
 
 def _logged(state: Path) -> _Logged:
-    found = _Logged({}, {}, set(), {})
+    found = _Logged({}, {}, {}, {})
     for event in reader.events(state / MemoryWrite.log):
         if event.get("event") == MemoryWrite.event:
             if entry := event.get("entry"):
                 found.written[entry] = event
-                found.replaced.update(event.get("supersedes", ()))
+                for old in event.get("supersedes", ()):
+                    found.replaced.setdefault(old, set()).add(entry)
                 found.held.pop(event.get("held", ""), None)
             else:
                 found.held[event.get("held", "")] = event
@@ -207,11 +209,14 @@ def _as_written(entry: Entry, event: Mapping[str, Any]) -> bool:
 
 
 def _as_promoted(entry: Entry, event: Mapping[str, Any], promotions: Promotions) -> bool:
-    """Say whether it was written as of this tier, or a promotion of an earlier version to it stands in the ledger."""
+    """Say whether it was written as of this tier, or the ledger has a promotion of an earlier version to it, and none to a higher one."""
+    past = [one for one in promotions(entry.id) if one.version < entry.version]
+    if any(one.state == "landed" and Tier(one.to).rank > entry.tier.rank for one in past):
+        return False
     if entry.tier in (Tier.RAW, event.get("tier")):
         return True
-    mine = (one for one in promotions(entry.id) if one.to == entry.tier and one.version < entry.version)
-    return any(one.state in ("landed", "begun", "proposed") for one in mine)  # the last two: cut short, after the record
+    states = ("landed", "begun", "proposed")  # the last two: cut short, after the record
+    return any(one.to == entry.tier and one.state in states for one in past)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
