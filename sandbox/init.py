@@ -55,6 +55,8 @@ class Context:
         self.warnings: list[str] = []
         self.bounds: tuple[int, int] | None = None
         """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
+        self.shared = 0
+        """Bytes of shared memory on the whole machine when it started."""
         self.adopted = False
         """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
@@ -144,11 +146,13 @@ def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
 
     The kernel bounds each process's private memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all,
     nor what processes share, but a cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the
-    kernel's own limits alone. What each process has resident is read first; only where that is too much, its share of what is shared.
+    kernel's own limits alone. What each process has resident is read first; only where that is too much, with all the shared memory that
+    came to this machine meanwhile, is it looked at whose it is.
     """
     memory, tasks = _together(_resident)
-    if memory > bounds[0]:
-        memory, tasks = _together(_share)
+    came = max(0, _shared_of_all() - context.shared)
+    if memory + came > bounds[0]:
+        memory = _memory(came)
     limit = "memory" if memory > bounds[0] else "processes" if tasks > bounds[1] + _OWN_TASKS else None
     if limit is not None:
         send(context.link, ("limit", limit))
@@ -173,14 +177,65 @@ def _resident(pid: str) -> int:
         return int(statm.read().split()[1]) * _PAGE_BYTES
 
 
-def _share(pid: str) -> int:
-    """Private and shared memory that is no file's, the latter by its part. One that hides it (PR_SET_DUMPABLE) has all of it."""
+def _shared_of_all() -> int:
+    """Bytes of shared memory and of tmpfs files on this machine, whoever has them."""
+    with open("/proc/meminfo", "rb") as meminfo:
+        return next((int(line.split()[1]) << 10 for line in meminfo if line.startswith(b"Shmem:")), 0)
+
+
+def _memory(came: int) -> int:
+    """Bytes that everything inside has: private, shared by its part, and what nobody needs to map: files of memory (memfd_create(2)),
+    segments (shmget(2)). Where one hides what it has open, no less than all the shared memory that came to this machine meanwhile."""
+    mapped = least = 0
+    files: dict[int, int] = {}
+
+    def measure(pid: str) -> int:
+        nonlocal mapped, least
+        private, shared = _share(pid)
+        mapped += shared
+        try:
+            files.update(_memory_files(pid))
+        except PermissionError:
+            least = came
+        return private
+
+    private, _ = _together(measure)
+    return max(least, private + max(mapped, sum(files.values()) + _segments()))
+
+
+def _share(pid: str) -> tuple[int, int]:
+    """Private and shared memory that is no file's, the latter by its part. Of one that hides it (PR_SET_DUMPABLE) all counts as private."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
-            lines = [line.split() for line in rollup if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]
+            found = {line.split()[0]: int(line.split()[1]) << 10 for line in rollup if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))}
     except OSError:
-        return _resident(pid)
-    return sum(int(line[1]) for line in lines) << 10 if len(lines) == 2 else _resident(pid)
+        return _resident(pid), 0
+    return (found[b"Pss_Anon:"], found[b"Pss_Shmem:"]) if len(found) == 2 else (_resident(pid), 0)
+
+
+def _segments() -> int:
+    """Bytes of the shared segments of this IPC namespace. A kernel may have none."""
+    try:
+        with open("/proc/sysvipc/shm", "rb") as table:
+            columns, *rows = (line.split() for line in table)
+    except FileNotFoundError:
+        return 0
+    at = columns.index(b"rss")
+    return sum(int(row[at]) for row in rows)
+
+
+def _memory_files(pid: str) -> dict[int, int]:
+    """The files of memory that a process has open: inode and bytes. Raises PermissionError for one that hides them."""
+    found = {}
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{name}").startswith("/memfd:"):
+                about = os.stat(f"{folder}/{name}")
+                found[about.st_ino] = about.st_blocks * 512
+        except OSError:
+            continue  # closed meanwhile
+    return found
 
 
 def _hand_over(context: Context, message: tuple[object, ...]) -> None:
@@ -365,6 +420,16 @@ def _write(context: Context, path: str, content: bytes, under: str = ".") -> Non
     os.close(fd)
 
 
+def _halve(context: Context, own: str, of_all: str) -> None:
+    """Bound a quota of this namespace by half of what its owner has. A kernel without that quota has nothing to bound."""
+    try:
+        with open(f".{of_all}", "rb") as file:
+            most = int(file.read())
+        _write(context, own, str(most // 2).encode())
+    except FileNotFoundError:
+        return
+
+
 def _link(context: Context, path: str, target: str) -> None:
     try:
         os.symlink(target, "." + path)
@@ -403,7 +468,7 @@ def _children() -> list[int]:
 
 
 def _bounds(context: Context, memory: int, tasks: int) -> None:
-    context.bounds = (memory, tasks)
+    context.bounds, context.shared = (memory, tasks), _shared_of_all()
 
 
 def _limits(context: Context, *pairs: tuple[str, int]) -> None:
@@ -441,6 +506,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "cover": _cover,
     "proc": lambda context: mounts.proc(),
     "write": _write,
+    "halve": _halve,
     "hostname": lambda context, name: _set_hostname(name),
     "keyring": lambda context: privileges.join_new_keyring(),
     "enter": lambda context: mounts.enter_root(),

@@ -39,6 +39,13 @@ PROC_HIDDEN = (
     "/proc/kmsg",
 )
 
+SHARED_QUOTAS = (
+    ("/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances"),
+    ("/proc/sys/user/max_inotify_watches", "/proc/sys/fs/inotify/max_user_watches"),
+)
+"""What the kernel counts for the owner's whole account, by a bound of this namespace and that of the account: used up inside, the owner's
+editor has none left."""
+
 LAYERS = (
     "score",
     "scrub",
@@ -359,6 +366,7 @@ def _proc() -> list[Step]:
     return [
         Step("proc"),
         Step("write", ("/proc/sys/user/max_user_namespaces", b"0"), "nesting"),
+        *(Step("halve", (own, of_all), "limits") for own, of_all in SHARED_QUOTAS),
         *(Step("hold_proc", (path,), "masks") for path in PROC_READ_ONLY),
         *(Step("cover", (path,), "masks") for path in PROC_HIDDEN),
     ]

@@ -135,6 +135,25 @@ _MODES_AARCH64: dict[str, tuple[int, int | None, int]] = {
     "openat": (56, 2, 3),
 }
 
+_BY_ID_X86_64: dict[str, tuple[int, int, int | None]] = {
+    "setpriority": (141, 1, 2),
+    "sched_setparam": (142, 0, None),
+    "sched_setscheduler": (144, 0, None),
+    "sched_setaffinity": (203, 0, None),
+    "ioprio_set": (251, 1, 3),
+    "prlimit64": (302, 0, None),
+    "sched_setattr": (314, 0, None),
+}
+_BY_ID_AARCH64: dict[str, tuple[int, int, int | None]] = {
+    "ioprio_set": (30, 1, 3),
+    "sched_setparam": (118, 0, None),
+    "sched_setscheduler": (119, 0, None),
+    "sched_setaffinity": (122, 0, None),
+    "setpriority": (140, 1, 2),
+    "prlimit64": (261, 0, None),
+    "sched_setattr": (274, 0, None),
+}
+
 
 class Arch(NamedTuple):
     """What differs between processors."""
@@ -147,11 +166,14 @@ class Arch(NamedTuple):
     denied: dict[str, int]
     modes: dict[str, tuple[int, int | None, int]]
     """What gives a file its mode: the number, and which arguments are the flags (None: it has none) and the mode."""
+    by_id: dict[str, tuple[int, int, int | None]]
+    """What sets the limits, processors or turn of any process of the same user: the number, which argument is the process, and what the
+    first one is (None: never) to mean all of a user's."""
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, 56, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH),
-    "aarch64": Arch(0xC00000B7, 220, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH),
+    "x86_64": Arch(0xC000003E, 56, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH, _BY_ID_X86_64),
+    "aarch64": Arch(0xC00000B7, 220, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64),
 }
 
 TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp")
@@ -166,6 +188,10 @@ OPENAT2 = 437
 """Its mode stands in memory, where a filter cannot look: programs fall back to openat, as they do on older kernels."""
 NEWEST = 470
 """The last call these tables know (listns, Linux 6.19). A later one does not exist inside until somebody has looked at it."""
+
+INIT = 1
+"""PID 1 of the sandbox, which looks after the session's limits and ends it with its launcher: made to wait behind everything inside, or
+without a descriptor left, it could do neither (shown)."""
 
 X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020000 | 0x80
@@ -192,6 +218,7 @@ def program(machine: str, allow_ptrace: bool = False) -> bytes:
     # One comparison covers x32 and calls newer than the tables.
     steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 1, 0, CLONE3), (_EQUAL, 0, 1, OPENAT2), _give(ERRNO | ENOSYS)]
     blocks = [(number, _mode(flags, mode)) for number, flags, mode in arch.modes.values()]
+    blocks += [(number, _spare_init(process, all_of)) for number, process, all_of in arch.by_id.values()]
     for number, block in (*blocks, (arch.clone, _clone()), (arch.ioctl, _ioctl()), (arch.socket, _family()), (arch.socketpair, _family())):
         steps += [(_EQUAL, 0, len(block), number), *block]
     steps += _search(numbers)
@@ -215,6 +242,11 @@ def _ioctl() -> list[_Step]:
 def _mode(flags: int | None, mode: int) -> list[_Step]:
     made = [] if flags is None else [(_LOAD, 0, 0, _ARG0 + flags * _ARG_BYTES), (_ANY_BIT, 1, 0, CREATES), _give(ALLOW)]
     return [*made, (_LOAD, 0, 0, _ARG0 + mode * _ARG_BYTES), (_ANY_BIT, 0, 1, SET_ID), _give(ERRNO | EPERM), _give(ALLOW)]
+
+
+def _spare_init(process: int, all_of: int | None) -> list[_Step]:
+    of_all = [] if all_of is None else [(_LOAD, 0, 0, _ARG0), (_EQUAL, 3, 0, all_of)]
+    return [*of_all, (_LOAD, 0, 0, _ARG0 + process * _ARG_BYTES), (_EQUAL, 1, 0, INIT), _give(ALLOW), _give(ERRNO | EPERM)]
 
 
 def _family() -> list[_Step]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 64 << 20
+MAX_BYTES = 512 << 20
+"""Of all files together: empty ones of that size cost a session nothing, and its launcher a minute."""
 _WINDOW = ("used_percent", "window_minutes", "resets_at", "resets_in_seconds")
 
 
@@ -41,9 +43,11 @@ def read(ready: "Prepared") -> Counted:
 
 def _files(home: str, patterns: tuple[str, ...]) -> Iterator[Iterable[totals.Event]]:
     """The events of each file, one file in memory at a time."""
+    left = MAX_BYTES
     for path in matching(home, patterns)[:MAX_FILES]:
-        data = read_file(home, path, MAX_FILE_BYTES)
+        data = read_file(home, path, min(left, MAX_FILE_BYTES))
         if not isinstance(data, Refused):
+            left -= len(data)
             yield turns.events([data] if path.endswith(".json") else data.splitlines())
 
 

@@ -5,7 +5,6 @@ itself (a home, a process, a service) takes no part, and no command can answer f
 """
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amem.launch.leftover import Tail
 from amem.sandbox import host
 from amem.sandbox.plan import plan as sandbox_plan
+from amem.sandbox.reader import remove
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage
@@ -62,7 +62,7 @@ def examine(
             with attending(running):
                 code = running.wait(lambda _, data, tail=tail: tail.add(data), left_s)  # type: ignore[misc]
         finally:
-            shutil.rmtree(home, ignore_errors=True)
+            remove(home)
         if ended():
             return Evidence("unchecked", tuple(exits), f"`{command}` was ended with the session", tail.text())
         exits.append(code)

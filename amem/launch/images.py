@@ -269,4 +269,4 @@ class _Digesting:
 
 
 def _remove_tree(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
+    reader.remove(str(path))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from amem.errors import UsageError
 from amem.launch import keep
 from amem.launch.care import Place
+from amem.sandbox import worktree
 from amem.sandbox.spec import is_below
 from amem.settings.root import Root
 
@@ -137,8 +138,8 @@ def _on_the_way(place: Place) -> Iterator[str]:
 
 def _everywhere(workdir: str) -> Iterator[str]:
     """In every folder; links are not followed, and what git keeps is not looked into."""
-    for folder, below, _ in os.walk(workdir):
-        below[:] = sorted(name for name in below if name != ".git")
+    for folder, below, _ in worktree.walk(workdir):
+        below[:] = (name for name in below if name != ".git")
         yield from _at(workdir, os.path.relpath(folder, workdir) if folder != workdir else "")
 
 

@@ -14,6 +14,8 @@ MAX_OUTPUT = 24 << 10
 MAX_ERRORS = 4 << 10
 MAX_TRANSCRIPT_BYTES = 64 << 20
 MAX_NAMES = 200
+MAX_TRANSCRIPTS = 8
+"""How many are looked at, the last ones first: each may be as large as is read at all, and hold nothing."""
 
 
 class Tail:
@@ -55,7 +57,7 @@ def transcript(harness: Harness, home: str, session: str) -> str | None:
     """The end of its transcript as a note; None where it left none that can be read, or in which its model never spoke."""
     if harness.transcript_shape is None:
         return None
-    for path in matching(home, harness.transcripts):
+    for path in matching(home, harness.transcripts)[:MAX_TRANSCRIPTS]:
         data = read_file(home, path, MAX_TRANSCRIPT_BYTES)
         told = None if isinstance(data, Refused) else outbox.unhooked(harness.transcript_shape, path, data.splitlines(), session)
         if told is not None:

@@ -6,10 +6,12 @@ Every file is read and written here beneath the tree, following no link. What st
 is undone with git.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import shlex
 import stat
 import subprocess
 import time
@@ -243,7 +245,7 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     reverted: list[str] = []
     kept: dict[str, str] = {}
     about = store.about(session)
-    tree = os.open(store.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    tree = _open(store.workdir)
     try:
         # What was added goes first: it may stand where a folder or a file was.
         for change in sorted(changes, key=lambda change: (change.before is not None, change.path)):
@@ -269,9 +271,22 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
 # The tree, read and written beneath itself
 
 
+def _open(workdir: str) -> int:
+    """The tree's folder. Raises UnavailableError.
+
+    Its name was noted with the links resolved. Another session that may write a folder above it could have put one there since, and be
+    read or written by it, so none is followed now.
+    """
+    try:
+        return calls.open_beneath(calls.AT_FDCWD, workdir, os.O_RDONLY | os.O_DIRECTORY, calls.RESOLVE_NO_SYMLINKS)
+    except OSError as error:
+        why = "a symbolic link stands in its way now" if error.errno == errno.ELOOP else error.strerror
+        raise UnavailableError(f"{workdir}: {why}", hint=f"ls -ld {shlex.quote(workdir)}") from error
+
+
 def _files(workdir: str, left_out: list[str]) -> Iterator[tuple[str, os.stat_result, int]]:
     """Each file and link: its name below the tree, its facts, and the folder it is in, open."""
-    tree = os.open(workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    tree = _open(workdir)
     try:
         folders = [""]
         while folders:

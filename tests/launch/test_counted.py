@@ -119,3 +119,10 @@ def test_a_harness_that_leaves_nothing_leaves_no_row(root: Root, tmp_path: Path)
     session = ready(root, tmp_path, "muse")
     counted.keep(root, session, None, counted.read(session))
     assert meter.report(root) == []
+
+
+def test_no_more_is_read_than_all_of_it_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted, "MAX_BYTES", 25)
+    for number in range(4):
+        (tmp_path / f"{number}.jsonl").write_text('{"a": 1}\n\n')
+    assert len(list(counted._files(str(tmp_path), ("*.jsonl",)))) == 2

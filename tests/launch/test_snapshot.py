@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amem.errors import NotFoundError
+from amem.errors import NotFoundError, UnavailableError
 from amem.launch import snapshot
 from amem.launch.snapshot import MOST_BYTES, Store, undo
 from amem.settings.root import Root
@@ -179,6 +179,30 @@ def test_a_link_put_in_the_way_leads_no_write_out_of_the_tree(tree: Path, tmp_pa
         reverted, why = undo(kept, "ses-1", kept.changes("ses-1"), force=force)
         assert (reverted, list(why)) == ([], ["folder/file"])
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_a_tree_swapped_for_a_link_is_neither_read_nor_written(tmp_path: Path, above: bool) -> None:
+    """Another session may write the folder above it: what this one deleted would be made anew wherever the link leads."""
+    tree, outside = tmp_path / "above" / "tree", tmp_path / "outside"
+    for folder in (tree, outside / "tree"):
+        folder.mkdir(parents=True)
+    (tree / ".bash_login").write_text("anything")
+    (outside / "secret").write_text("private")
+    kept = Store(Root(tmp_path / "root"), str(tree))
+    kept.take("ses-1", "before")
+    (tree / ".bash_login").unlink()
+    kept.take("ses-1", "after")
+    swapped = tree.parent if above else tree
+    swapped.rename(tmp_path / "aside")
+    swapped.symlink_to(outside)
+    with pytest.raises(UnavailableError, match="symbolic link"):
+        undo(kept, "ses-1", kept.changes("ses-1"), force=True)
+    with pytest.raises(UnavailableError, match="symbolic link"):
+        kept.take("ses-2", "before")
+    with pytest.raises(UnavailableError, match="symbolic link"):
+        kept.digest()
+    assert sorted(path.name for path in outside.rglob("*")) == ["secret", "tree"]
 
 
 def test_what_cannot_be_kept_is_named_and_does_not_block(tree: Path) -> None:

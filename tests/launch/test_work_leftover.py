@@ -2,7 +2,10 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from amem.harnesses import registry
+from amem.launch import leftover
 from amem.launch.leftover import MAX_OUTPUT, Tail, handoff
 
 CLAUDE = registry.load("claude")
@@ -59,3 +62,14 @@ def test_a_flood_is_cut_to_its_end(tmp_path: Path) -> None:
     for piece in (b"0123456789", b"abc", b""):
         tail.add(piece)
     assert tail.text() == "[…]\n3456789abc"
+
+
+def test_a_heap_of_large_transcripts_is_not_read_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ".claude/projects/-w"
+    folder.mkdir(parents=True)
+    for number in range(60):
+        (folder / f"{number:02}.jsonl").write_text("\0\n")
+    looked: list[str] = []
+    monkeypatch.setattr(leftover, "read_file", lambda home, path, most: looked.append(path) or b"")
+    assert leftover.transcript(registry.load("claude"), str(tmp_path), "ses-1") is None
+    assert looked == [f".claude/projects/-w/{number:02}.jsonl" for number in range(59, 51, -1)]

@@ -37,6 +37,26 @@ time.sleep(600)
 """
 """`count` processes with so many MiB of shared memory, each of its own or all of the same."""
 
+KEEPS = """
+import ctypes, os, sys, time
+size, way = int(sys.argv[1]) << 20, sys.argv[2]
+libc = ctypes.CDLL(None)
+if way == "segment":
+    libc.shmat.restype = ctypes.c_void_p
+    segment = libc.shmget(0, ctypes.c_size_t(size), 0o1600)
+    at = ctypes.c_void_p(libc.shmat(segment, None, 0))
+    ctypes.memset(at, 1, size)
+    libc.shmdt(at)
+else:
+    if way == "hidden file":
+        libc.prctl(4, 0)  # PR_SET_DUMPABLE
+    kept = os.memfd_create("kept")
+    for _ in range(size >> 20):
+        os.write(kept, b"x" * (1 << 20))
+time.sleep(600)
+"""
+"""One process with so many MiB that it has not mapped."""
+
 FORKS = """
 import os, sys, time
 made = 0
@@ -67,6 +87,14 @@ def test_shared_memory_counts_and_cannot_be_hidden(here: Place, hidden: tuple[st
     """No limit of a process holds it: it is no data of its own."""
     done = here.launch("{python}", "-c", SHARES, "60", "8", "apart", *hidden, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
     assert (done["code"], done["limit"]) == (137, "memory"), done
+
+
+@pytest.mark.parametrize("way", ["file", "hidden file", "segment"])
+def test_memory_that_nobody_maps_counts(here: Place, way: str) -> None:
+    done = here.launch("{python}", "-c", KEEPS, "600", way, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "memory"), done
+    done = here.launch("{python}", "-c", KEEPS, "100", way, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
+    assert (done["code"], done["limit"]) == (124, None), done
 
 
 def test_what_many_share_counts_once(here: Place) -> None:

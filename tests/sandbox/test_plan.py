@@ -82,6 +82,8 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("hold", ("/srv/work", ".envrc", READ_ONLY, False), "protect"),
         Step("proc"),
         Step("write", ("/proc/sys/user/max_user_namespaces", b"0"), "nesting"),
+        Step("halve", ("/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances"), "limits"),
+        Step("halve", ("/proc/sys/user/max_inotify_watches", "/proc/sys/fs/inotify/max_user_watches"), "limits"),
         *(Step("hold_proc", (f"/proc/{name}",), "masks") for name in ("sys", "sysrq-trigger", "irq", "bus", "fs")),
         *(
             Step("cover", (f"/proc/{name}",), "masks")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.sandbox.reader import Refused, names, read_file
+from amem.sandbox.reader import Refused, names, read_file, remove
 
 
 @pytest.fixture
@@ -56,3 +56,17 @@ def test_a_large_file_is_refused(folder: Path) -> None:
     (folder / "big.md").write_bytes(b"x" * 101)
     assert isinstance(read_file(str(folder), "big.md", 100), Refused)
     assert read_file(str(folder), "big.md", 101) == b"x" * 101
+
+
+def test_a_tree_of_any_depth_is_taken_away(tmp_path: Path) -> None:
+    top = tmp_path / "-top"
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=folder)
+        below = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    remove(str(top))
+    assert not top.exists()

@@ -113,6 +113,20 @@ def test_no_file_gets_a_set_id_bit_by_any_call(machine: str) -> None:
             assert run(program, arch.audit, number, *arguments) == ALLOW, (name, oct(asked))
 
 
+def test_pid_1_cannot_be_made_to_wait(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for name, (number, process, all_of) in arch.by_id.items():
+        arguments = [0] * 6
+        for other in (0, 2, 4242, -1):
+            arguments[process] = other
+            assert run(program, arch.audit, number, *arguments) == ALLOW, (name, other)
+        for one in (1, 1 | 1 << 32):
+            arguments[process] = one
+            assert run(program, arch.audit, number, *arguments) == "EPERM", name
+        if all_of is not None:
+            assert run(program, arch.audit, number, all_of, 0) == "EPERM", name
+
+
 LIFE = frozenset(
     {
         "read",
@@ -151,7 +165,7 @@ def test_numbers_agree_with_the_kernel_headers(machine: str) -> None:
     known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     arch = seccomp.ARCHES[machine]
     ours = {**arch.denied, "clone": arch.clone, "ioctl": arch.ioctl, "socket": arch.socket, "socketpair": arch.socketpair, "clone3": 435}
-    ours |= {name: number for name, (number, _, _) in arch.modes.items()} | {"openat2": seccomp.OPENAT2}
+    ours |= {name: number for name, (number, _, _) in (arch.modes | arch.by_id).items()} | {"openat2": seccomp.OPENAT2}
     wrong = {name: (number, known[name]) for name, number in ours.items() if name in known and known[name] != number}
     assert wrong == {}
     assert len([name for name in ours if name in known]) > 40

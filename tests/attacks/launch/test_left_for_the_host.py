@@ -1,6 +1,8 @@
 """What a session leaves for programs of the host to obey does not go unsaid, and does not void the next session's protection."""
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 from amem.testing.provider import Running
@@ -23,3 +25,34 @@ def test_a_redirection_of_git_is_told_and_then_refused(place: Place, provider: R
     again = place.launch("--", "sh", "-c", "echo done")
     assert (again.code, again.out) == (125, "")
     assert f"{Path(place.tree, '.git/commondir')} would have git obey another configuration" in again.err
+
+
+FOLDERS = (".vscode", "docs")
+DEEP = """
+import os
+for top in (".vscode", "docs"):
+    here = os.getcwd()
+    os.mkdir(top)
+    os.chdir(top)
+    for _ in range(1500):
+        os.mkdir("d")
+        os.chdir("d")
+    open("x", "w").close()
+    os.chdir(here)
+print("done")
+"""
+
+
+def test_a_folder_of_any_depth_ends_no_launch(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    try:
+        made = place.launch("--", sys.executable, "-c", DEEP)
+        assert (made.code, made.out) == (0, "done\n"), made.err
+        assert "x appeared" in made.err
+        grants = place.root / "grants.toml"
+        for gate in ("named", "approved"):
+            grants.write_text(re.sub(r'(instruction_files = )"\w+"', rf'\1"{gate}"', grants.read_text()))
+            again = place.launch("--", "echo", "done")
+            assert (again.code, again.out) == (0, "done\n"), again.err
+    finally:  # pytest's own tidying recurses
+        subprocess.run(["rm", "-rf", *(place.tree / name for name in FOLDERS)], check=True)

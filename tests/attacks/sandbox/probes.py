@@ -673,6 +673,55 @@ def p83() -> Held:
     return value >= 300, value
 
 
+@probe
+def p84() -> Held:
+    """Nobody makes PID 1, which ends the session at its limits and with its launcher, wait behind everything, or takes its descriptors."""
+    param = struct.pack("=i", 0)
+    one, limit = struct.pack("=Q", 1), struct.pack("=QQ", 3, 3)
+    attributes = struct.pack("=IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0)
+    seen = {
+        name: call(*arguments)
+        for name, arguments in {
+            "prlimit64": (nr(302, 261), 1, resource.RLIMIT_MSGQUEUE, limit, None),
+            "sched_setscheduler": (nr(144, 119), 1, os.SCHED_BATCH, param),
+            "sched_setparam": (nr(142, 118), 1, param),
+            "sched_setaffinity": (nr(203, 122), 1, 8, one),
+            "sched_setattr": (nr(314, 274), 1, attributes, 0),
+            "setpriority": (nr(141, 140), os.PRIO_PROCESS, 1, 1),
+            "setpriority of the user": (nr(141, 140), os.PRIO_USER, 0, 1),
+            "ioprio_set": (nr(251, 30), 1, 1, 3 << 13),
+            "ioprio_set of the user": (nr(251, 30), 3, os.getuid(), 3 << 13),
+        }.items()
+    }
+    usual = call(nr(141, 140), os.PRIO_PROCESS, 0, 0), call(nr(203, 122), 0, 8, struct.pack("=Q", 2**64 - 1))
+    return usual == (0, 0) and set(seen.values()) == {-errno.EPERM}, [usual, seen]
+
+
+@probe
+def p85() -> Held:
+    """What the kernel counts for all of a user is not used up inside: the owner's editor watches files too."""
+    watchers = []
+    while len(watchers) < 4096 and (descriptor := libc.inotify_init1(0)) >= 0:
+        watchers.append(descriptor)
+    for descriptor in watchers:
+        os.close(descriptor)
+    most = int(text("/proc/sys/fs/inotify/max_user_instances"))
+    return 0 < len(watchers) <= most // 2, [len(watchers), most]
+
+
+@probe
+def p86() -> Held:
+    """No namespace could be made even where the filter let the call through."""
+    return int(text("/proc/sys/user/max_user_namespaces")) == 0, None
+
+
+@probe
+def p87() -> Held:
+    """The launcher's keys are not searched: the keyring is another, and the call is refused."""
+    result = call(nr(250, 219), 10, -3, b"user", f"amem-test-{FACTS['key']}".encode(), 0)
+    return -result in (errno.EPERM, errno.ENOKEY), errno.errorcode.get(-result, result)
+
+
 def fds() -> dict[int, str]:
     seen = {}
     for fd in range(3, 1024):

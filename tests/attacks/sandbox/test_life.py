@@ -95,3 +95,25 @@ def test_output_file_of_an_interactive_launch_cannot_be_reopened(here: Place) ->
             )
         seen[bool(without)] = "reopened" in log.read_text()
     assert seen == {False: False, True: True}
+
+
+def test_a_sandbox_whose_first_process_is_stopped_ends_with_its_stage(here: Place) -> None:
+    """It cannot see the link close: what ends it is that its parent ended. Without that layer it stays (the control)."""
+    ended = {}
+    for without in ([], ["orphan"]):
+        running = here.start("sleep", "600", without=without)
+        init, stage = os.pidfd_open(running.init), os.pidfd_open(running.stage)
+        try:
+            running.process.send_signal(signal.SIGSTOP)
+            os.kill(running.init, signal.SIGSTOP)
+            os.kill(running.stage, signal.SIGKILL)
+            assert select.select([stage], [], [], 20)[0]
+            ended[bool(without)] = bool(select.select([init], [], [], 0 if without else 20)[0])
+            if without:
+                signal.pidfd_send_signal(init, signal.SIGKILL)
+            assert select.select([init], [], [], 20)[0]
+        finally:
+            running.end()
+            os.close(init)
+            os.close(stage)
+    assert ended == {False: True, True: False}

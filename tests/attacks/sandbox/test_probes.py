@@ -86,6 +86,7 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
             "host_port": tcp.getsockname()[1],
             "abstract": f"amem-test-{os.getpid()}",
             "socket": str(here.base / "socket"),
+            "key": here.mark,
             **LIMITS,
         }
         root = os.open("/", os.O_RDONLY)
@@ -93,7 +94,7 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
         os.set_inheritable(root, True)
         report = here.launch(
             "{python}", "-I", f"{here.work}/probes.py", json.dumps(facts), *only,
-            pass_fds=(root,), without=sorted(without), no_idmap=who == "unmapped",
+            pass_fds=(root,), without=sorted(without), no_idmap=who == "unmapped", key=here.mark,
             spec={"memory_dir": str(here.base / "memory"), "limits": LIMITS, "git": ["An Agent", "agent@example.com"]},
         )  # fmt: skip
         assert report.get("code") == 0, report
@@ -123,20 +124,24 @@ def test_probe(who: str, number: str) -> None:
 
 
 CONTROLS = [
-    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82")),
+    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
     ("user", {"seccomp", "nesting"}, ("20",)),
+    ("user", {"nesting"}, ("86",)),
+    ("user", {"seccomp", "keyring"}, ("87",)),
     ("user", {"pins"}, ("35",)),
     ("user", {"protect"}, ("33", "34", "37")),
     ("user", {"scrub"}, ("23",)),
     ("user", {"undumpable"}, ("22",)),
     ("user", {"descriptors"}, ("43",)),
-    ("user", {"limits"}, ("38", "39", "41")),
+    ("user", {"limits"}, ("38", "39", "41", "85")),
     ("user", {"capabilities"}, ("29",)),
     ("user", {"score"}, ("83",)),
-    ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82")),
+    ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82", "84")),
+    ("root", {"nesting"}, ("86",)),
+    ("root", {"seccomp", "keyring"}, ("87",)),
     ("root", {"pins"}, ("35",)),
     ("unmapped", {"masks"}, ("26",)),
-    ("user-other", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82")),
+    ("user-other", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
     ("user-other", {"undumpable"}, ("22",)),
     ("user-other", {"limits"}, ("38", "39", "41")),
     ("root-other", {"pins"}, ("35",)),
@@ -150,3 +155,10 @@ CONTROLS = [
 def test_probes_bite_when_a_layer_is_off(launcher: str, without: set[str], bite: tuple[str, ...]) -> None:
     found = results(launcher, frozenset(without), bite)
     assert {number for number in bite if found[number][0]} == set(), "a probe that does not notice proves nothing"
+
+
+@pytest.mark.parametrize("launcher", ["user", "root"])
+def test_a_keyring_of_its_own_is_enough(launcher: str) -> None:
+    """With the call let through, the launcher's keys are still not there."""
+    held, seen = results(launcher, frozenset({"seccomp"}), ("87",))["87"]
+    assert held and seen == "ENOKEY", seen
