@@ -24,6 +24,7 @@ from amem.egress.encodings import DecodeError, decoder
 from amem.errors import IntegrityError
 from amem.logs import writer
 from amem.logs.schema import LogMasked
+from amem.record import passages
 from amem.record.passages import Passages, streamed, walked
 from amem.record.sealed import Sealer
 
@@ -70,6 +71,7 @@ Note = Callable[[Trace], None]
 
 def clean(root: Path, wanted: Passages, note: Note, masked: Callable[[int, int], LogMasked]) -> None:
     """Take what is looked for out of every place but entries and databases. `masked` makes the line that ends a log. Raises OSError."""
+    _names(root, wanted, note)  # first: what is noted from then on is a path that says nothing
     for path, folder, name in _files(root):
         rule = _rule(path)
         if rule in ("entry", "database", "skip", "context", "snapshot"):
@@ -93,6 +95,8 @@ def search(root: Path, wanted: Passages) -> Search:
     files, size, left = 0, 0, []
     for path, folder, name in _files(root):
         data = _read(folder, name)
+        if wanted.found(path):
+            left.append(passages.masked(path, wanted))
         files, size = files + 1, size + len(data or b"")
         if data is None or (_rule(path) != "skip" and carries(data, wanted)):
             left.append(path)
@@ -120,7 +124,7 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
             yield _decoded("zstd", data)
         elif data[:2] == b"\x1f\x8b":
             yield _decoded("gzip", data)
-        elif data[:2] in (b"\x78\x01", b"\x78\x9c", b"\x78\xda"):
+        elif data[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
             yield _decoded("deflate", data)
         elif data[:4] == b"PK\x03\x04":
             with zipfile.ZipFile(BytesIO(data)) as packed:
@@ -298,6 +302,30 @@ def _bytes(path: Path) -> bytes | None:
         return _read(folder, path.name)
     finally:
         os.close(folder)
+
+
+def _names(root: Path, wanted: Passages, note: Note) -> None:
+    """Take away files and links whose name, or where they lead, carries something; folders of such a name get another."""
+    for folder, below, names, descriptor in os.fwalk(root, topdown=False, follow_symlinks=False):
+        place = os.path.relpath(folder, root)
+        for name in (*names, *below):
+            link = _link(descriptor, name)
+            if not wanted.found(name) and not (link and wanted.found(link)):
+                continue
+            shown = passages.masked(os.path.join(place, name), wanted)
+            if name in below and link is None:
+                note(Trace(shown, "masked"))
+                os.rename(name, f"erased-{os.urandom(6).hex()}", src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            else:
+                note(Trace(shown, "deleted"))
+                os.unlink(name, dir_fd=descriptor)
+
+
+def _link(folder: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -24,6 +24,8 @@ _UNSAID = re.compile(r"[bcdfghjklmnpqrstvwxz]{6,}")
 _HEX = re.compile(r"[0-9a-f-]+")
 _HASH_CHARACTERS = (32, 36, 40, 64)
 _ID = re.compile(r"(?:mem|task|ses|held|src|dec|call)-[a-z0-9-]+")
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\^_])")
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _STEP = 1 << 20
 _OVERLAP = 4096
 
@@ -46,6 +48,10 @@ class Passages(NamedTuple):
             part = plain(text[start : start + _STEP + _OVERLAP])
             if any(word in part for word in self.words):
                 return True
+            if unsaid := telling(self).words:
+                joined = _joined(part)
+                if any(word in joined for word in unsaid):
+                    return True
             if not self.runs.isdisjoint(_runs(part, _lengths(self.runs))):
                 return True
         return False
@@ -77,6 +83,7 @@ def passages(*texts: str) -> Passages:
     return Passages(frozenset(runs), frozenset(word for word in words if len(word) >= _UNSPACED and not _ID.fullmatch(word)))
 
 
+@lru_cache(maxsize=8)
 def telling(found: Passages) -> Passages:
     """Those that stand for this text wherever they are: words that nobody could say, and that are no hash and no id."""
     words = {word for word in found.words if _unsaid(word) and not (_HEX.fullmatch(word) and len(word) in _HASH_CHARACTERS)}
@@ -125,6 +132,13 @@ def plain(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text)
     return text.casefold()
+
+
+def _joined(part: str) -> str:
+    """The text as if nothing had broken its words: a terminal wraps them and colours them in the middle."""
+    if "\x1b" in part:
+        part = _SEQUENCE.sub("", part)
+    return "".join(part.split()) if part.isascii() else "".join(_UNSEEN.sub("", part).split())
 
 
 def _runs(part: str, lengths: Iterable[int]) -> Iterable[str]:
