@@ -126,11 +126,11 @@ class PolicyEngine:
         """`sha256:` and 16 digits over the modules, rules and exceptions, in order."""
         self.data_version = _version([(self._data_json,)])
         """The same over the data."""
-        self._actions: Mapping[Rule, frozenset[str] | None] = {}
+        self._concerns: Mapping[Rule, Sequence[_Concern]] = {}
         if self._rules or not self._paged:
             for domain in dict.fromkeys(("", *(rule.domain or "" for rule in self._rules))):
                 _build(self._modules, self._of(domain), self._data_json)
-            self._actions = {rule: _actions(rule.policy, rule.text) for rule in self._rules}
+            self._concerns = {rule: _concerns(rule.policy, rule.text) for rule in self._rules}
 
     def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
         """The same policy over other data: after `grants.toml` changed."""
@@ -160,7 +160,7 @@ class PolicyEngine:
                 interpreter = self._interpreter(way)
                 interpreter.set_input_json(seen)
                 found = interpreter.eval_rule("data.amem.decision")
-                denials = interpreter.eval_rule("data.amem.record.denials") if way.rules else []
+                denials = _denials(interpreter) if way.rules else []
             except BaseException as error:  # a panic of regorus is a BaseException
                 _running.engines.pop((self._serial, way.names), None)
                 if not _is_regorus(error):
@@ -255,7 +255,8 @@ class PolicyEngine:
         if way is None:
             page = _PAGES.get(action) if self._paged else None
             modules = self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
-            rules = tuple(rule for rule in self._of(domain) if (told := self._actions[rule]) is None or action in told)
+            asked = {"action": action, "domain": domain}
+            rules = tuple(rule for rule in self._of(domain) if any(concern.items() <= asked.items() for concern in self._concerns[rule]))
             seen = [fields_of(text) for text in _texts(modules, rules)]
             fields = None if None in seen else frozenset({"action"}).union(*(each for each in seen if each is not None))
             way = _Way(modules, rules, fields, (page or "", *(f"{rule.domain} {rule.policy}" for rule in rules)))
@@ -356,37 +357,38 @@ def _syntax(name: str, text: str) -> Any:
     return json.loads(engine.get_ast_as_json())
 
 
-def _actions(name: str, text: str) -> frozenset[str] | None:
-    """The actions that a module's denials name in their first statement, `input.action == "…"`; None when one does not.
+_Concern = Mapping[str, str]
+"""What `action` and `domain` must be for one denial of a rule to hold: both, one or none of them."""
 
-    Of another action such a rule neither holds nor errs: its first statement fails.
+
+def _concerns(name: str, text: str) -> list[_Concern]:
+    """What each denial of a module asks of the action and the domain in its first statements, `input.action == "…"`.
+
+    Of another action or domain such a denial neither holds nor errs: one of its first statements fails.
     """
-    named: set[str] = set()
-    for module in _syntax(name, text):
-        for rule in module["ast"]["rules"]:
-            if _head(rule)[0] != "deny":
-                continue
-            for body in rule.get("Spec", {}).get("bodies") or [{}]:
-                action = _first_action(body)
-                if action is None:
-                    return None
-                named.add(action)
-    return frozenset(named)
+    return [
+        _first_asked(body)
+        for module in _syntax(name, text)
+        for rule in module["ast"]["rules"]
+        if _head(rule)[0] == "deny"
+        for body in rule.get("Spec", {}).get("bodies") or [{}]
+    ]
 
 
-def _first_action(body: Any) -> str | None:
-    match body:
-        case {
-            "query": {
-                "stmts": [
-                    {"literal": {"Expr": {"expr": {"BoolExpr": {"op": "Eq", "lhs": left, "rhs": {"String": {"value": str(action)}}}}}}},
-                    *_,
-                ]
-            }
-        }:
-            return action if _path(left) == "input.action" else None
-        case _:
-            return None
+def _first_asked(body: Any) -> _Concern:
+    asked: dict[str, str] = {}
+    for statement in body.get("query", {}).get("stmts", ()):
+        match statement:
+            case {
+                "literal": {"Expr": {"expr": {"BoolExpr": {"op": "Eq", "lhs": left, "rhs": {"String": {"value": str(value)}}}}}},
+                **rest,
+            } if not rest.get("with_mods"):
+                place, _, field = _path(left).partition(".")
+                if place != "input" or field not in ("action", "domain") or asked.setdefault(field, value) != value:
+                    break
+            case _:
+                break
+    return asked
 
 
 def _texts(modules: Sequence[Module], rules: Sequence[Rule]) -> list[str]:
@@ -479,14 +481,13 @@ def _build(modules: Sequence[Module], rules: Sequence[Rule], data_json: str) -> 
     packages: set[str] = set()
     for name, text in modules:
         package = _add(engine, name, text)
-        if package != "data.amem" and (not package.startswith("data.amem.") or package in _RESERVED):
+        if package != "data.amem" and (not package.startswith("data.amem.") or package == _OF_RECORD):
             _refuse(name, f"a policy stands in package amem, not in {package.removeprefix('data.')}")
         packages.add(package)
     if "data.amem" not in packages:
         _refuse(", ".join(name for name, _ in modules) or "policy", "no module is in package amem")
-    _add(engine, *_module(BUILTIN / "record.rego"))
     for name, text, _ in rules:
-        if (package := _add(engine, name, text)) != "data.amem.rules":
+        if (package := _add(engine, name, text)) != _OF_RECORD:
             _refuse(name, f"a rule of the record stands in package amem.rules, not in {package.removeprefix('data.')}")
     try:
         engine.add_data_json(data_json)
@@ -498,7 +499,7 @@ def _build(modules: Sequence[Module], rules: Sequence[Rule], data_json: str) -> 
     return engine
 
 
-_RESERVED = ("data.amem.rules", "data.amem.record")
+_OF_RECORD = "data.amem.rules"
 
 
 def _add(engine: Any, name: str, text: str) -> str:
@@ -514,6 +515,14 @@ def _add(engine: Any, name: str, text: str) -> str:
 
 def _refuse(name: str, why: str) -> NoReturn:
     raise ConfigError(f"policy/{name}: {why}", hint="amem policy lint")
+
+
+def _denials(interpreter: Any) -> list[Any]:
+    """What the record's rules refuse, in the order of their text. Raises TypeError when that is no set."""
+    found = json.loads(interpreter.eval_rule_as_json(f"{_OF_RECORD}.deny"))
+    if not isinstance(found, list):
+        raise TypeError("deny is a set of objects")
+    return found
 
 
 def _is_regorus(error: BaseException) -> bool:

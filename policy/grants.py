@@ -5,7 +5,9 @@ matching patterns again in another way; and it checks what a policy allowed agai
 policy may narrow the grants and never widen them. Pure.
 """
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from amem.model.label import Label
@@ -57,11 +59,21 @@ def resolve(data: Mapping[str, Any], domain: str, principal: str) -> Mapping[str
     if principal in (data["grants"].get("owner"), SYSTEM):
         return {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
     principals = found.get("principals", {})
-    matching = [pattern for pattern in principals if matches(pattern, principal)]
-    if not matching:
+    longest = next((pattern for pattern in sorted(principals, key=len, reverse=True) if _matches(pattern, principal)), None)
+    if longest is None:
         return {**NOBODY, **whose}
-    granted = principals[max(matching, key=len)]
+    granted = principals[longest]
     return {**whose, "read": granted["read"], "write": granted["write"] is True, "server_tools": list(granted.get("server_tools", ()))}
+
+
+def _matches(pattern: str, principal: str) -> bool:
+    return principal.startswith(_beginning(pattern)) and matches(pattern, principal)
+
+
+@lru_cache(4096)
+def _beginning(pattern: str) -> str:
+    """What all that a pattern matches begins with: most patterns are ruled out by it."""
+    return re.split(r"[*?[]", pattern, maxsplit=1)[0]
 
 
 def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
@@ -142,7 +154,8 @@ def narrow(found: Mapping[str, Any], asked: Mapping[str, Any], grant: Mapping[st
     }
 
 
-_LABELS = frozenset(map(str, Label))
+_RANKS = {str(label): label.rank for label in Label}
+_LABELS = frozenset(_RANKS)
 _TIERS = frozenset(("raw", "curated", "verified"))
 
 
@@ -152,4 +165,4 @@ def _ceiling(data: Mapping[str, Any], destination: str) -> str | None:
 
 
 def _within(label: str, ceiling: str | None) -> bool:
-    return ceiling in _LABELS and not Label(label).exceeds(Label(ceiling))
+    return ceiling is not None and _RANKS[label] <= _RANKS.get(ceiling, -1)

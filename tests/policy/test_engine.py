@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from amem.errors import ConfigError, IntegrityError
 from amem.model.label import Label
@@ -244,21 +246,50 @@ def test_a_records_rule_wins_over_the_policy_and_is_cited() -> None:
     assert ruled.version != PolicyEngine(builtin(), DATA).version
 
 
-def test_a_rule_that_names_its_action_costs_the_others_nothing_and_still_denies() -> None:
-    elsewhere = 'package amem.rules\n\ndeny contains {"policy": "pol-L1-007"} if {\n\tinput.action == "read"\n}\n'
-    anywhere = (
-        'package amem.rules\n\ndeny contains {"policy": "pol-L1-008"} if {\n\tinput.domain == "dom-b"\n\tinput.action == "write"\n}\n'
-    )
-    ruled = PolicyEngine(builtin(), DATA, [("pol-L1-001", RULE), ("pol-L1-007", elsewhere), ("pol-L1-008", anywhere)])
-    assert {action: [rule.policy for rule in ruled._way(action, "dom-a").rules] for action in ("write", "read", "model_call")} == {
-        "write": ["pol-L1-001", "pol-L1-008"],
-        "read": ["pol-L1-007", "pol-L1-008"],
-        "model_call": ["pol-L1-008"],
+def deny(policy: str, *statements: str) -> Rule:
+    body = "".join(f"\t{statement}\n" for statement in statements)
+    return Rule(policy, f'package amem.rules\n\ndeny contains {{"policy": "{policy}"}} if {{\n{body}}}\n')
+
+
+WRITES, READS, IN_A, IN_B = 'input.action == "write"', 'input.action == "read"', 'input.domain == "dom-a"', 'input.domain == "dom-b"'
+
+
+def test_a_rule_that_names_its_action_or_domain_costs_the_others_nothing_and_still_denies() -> None:
+    ruled = PolicyEngine(builtin(), DATA, [Rule("pol-L1-001", RULE), deny("pol-L1-007", READS), deny("pol-L1-008", IN_B, WRITES)])
+    assert {
+        (action, domain): [rule.policy for rule in ruled._way(action, domain).rules]
+        for action, domain in (("write", "dom-a"), ("write", "dom-b"), ("read", "dom-a"), ("model_call", "dom-b"))
+    } == {
+        ("write", "dom-a"): ["pol-L1-001"],
+        ("write", "dom-b"): ["pol-L1-001", "pol-L1-008"],
+        ("read", "dom-a"): ["pol-L1-007"],
+        ("model_call", "dom-b"): [],
     }
     assert ruled.decide(read()).citations == ("pol-L1-007",)
     assert ruled.decide(write()).citations == ("pol-L1-001",)
     assert ruled.decide(write(principal=OWNER, domain="dom-b", type="method")).citations == ("pol-L1-008",)
     assert ruled.decide(call()).allow
+
+
+AS_A_READ = 'input.action == "read" with input as {"action": "read"}'
+
+
+@given(
+    st.lists(
+        st.sampled_from([WRITES, READS, IN_A, IN_B, AS_A_READ, "true", f"not {READS}", 'input.type == "fact"']), min_size=1, max_size=4
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_no_rule_is_left_out_that_would_have_denied(statements: list[str]) -> None:
+    ruled = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", *statements)])
+    anyway = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", "true", *statements)])
+    for asked in (write(), read(), write(domain="dom-b", principal=OWNER), call()):
+        assert ruled.decide(asked).citations == anyway.decide(asked).citations
+
+
+def test_a_rule_whose_denials_are_no_set_denies_all_it_concerns() -> None:
+    ruled = PolicyEngine(builtin(), DATA, [Rule("pol-L1-001", f"package amem.rules\n\ndeny := true if {WRITES}\n")])
+    assert [codes(ruled.decide(asked)) for asked in (write(), read())] == [["policy_error"], []]
 
 
 def test_a_rule_of_one_domain_says_nothing_in_another() -> None:
@@ -335,7 +366,7 @@ def test_a_rule_that_errs_when_reached_denies_and_says_where() -> None:
         ([("x.rego", "package other\nallow := true\n")], [], {}),
         ([("x.rego", "package amem.more\nallow := true\n")], [], {}),
         ([*builtin(), ("x.rego", 'package amem.rules\ndeny contains {"policy": "x"} if false\n')], [], {}),
-        ([*builtin(), ("x.rego", "package amem.record\ndenials := []\n")], [], {}),
+        ([*builtin(), ("x.rego", "package amem.rules\ndeny := []\n")], [], {}),
         ([*builtin(), ("x.rego", "package system\nx := 1\n")], [], {}),
         ([("x.rego", "package amem\ndecision := {\n")], [], {}),
         ([("x.rego", "package amem\np if { x }\n")], [], {}),
