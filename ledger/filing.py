@@ -49,6 +49,14 @@ def admit_task(work: Work, task: Task, by: str) -> tuple[Move, ...]:
     return moves
 
 
+def lift(work: Work, task: Task) -> None:
+    """Raise a task that took another's place above what waits on it by now, as the other one was raised."""
+    waiting = [one for one in work.tasks.values() if task.id in one.depends_on and one.status.open and one.status is not Status.PROPOSED]
+    if waiting:
+        top = max(waiting, key=lambda one: one.rank)
+        move(work, rank.raised(top, [task, *upstream(work, task.depends_on)], work.rubric), SYSTEM)
+
+
 def upstream(work: Work, needs: Sequence[str]) -> list[Task]:
     """The open tasks among `needs` and whatever they wait on, directly or not, those just filed included."""
     near = [one for one in work.load(needs) if one.status.open]
@@ -116,6 +124,7 @@ def resume(
         work.do(ev.Invalidated(task=prior[0].id, by=SYSTEM, at_ms=work.at(prior[0]), why=f"{new.id} resumes instead"))
     if admit_own and IRREVERSIBLE not in new.requires:
         admit_task(work, new, by)
+    lift(work, work.tasks[new.id])
     return work.tasks[new.id]
 
 
@@ -129,12 +138,13 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     lessons = tuple(dict.fromkeys([*old.lessons, *(one for part in chain for one in part.handoffs)]))
     parent = work.get(old.parent) if old.parent else None
     priority, value = rank.filed(old.priority, parent)
-    work.load(old.depends_on)
+    needs = tuple(dict.fromkeys(_standing(work, one) for one in old.depends_on))
+    work.load(needs)
     name = ids.draw("task", work.tx.domain)
     new = work.do(
         ev.Created(
             task=name, by=by, at_ms=work.at(old), title=old.title, priority=priority, rank=value, requires=old.requires,
-            depends_on=old.depends_on, body=old.body, origin=f"retry:{old.id}", parent=old.parent,
+            depends_on=needs, body=old.body, origin=f"retry:{old.id}", parent=old.parent,
             chain=old.chain if old.parent else name, twin=old.twin, check=old.check, budget_tokens=old.budget_tokens,
             label=old.label, replaces=old.id, lessons=lessons,
         )
@@ -144,4 +154,12 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
         work.do(ev.Posted(task=name, by=by, at_ms=new.created_ms, text=digest(why)))
     if admit and IRREVERSIBLE not in new.requires:
         admit_task(work, new, by)
+    lift(work, work.tasks[name])
     return work.tasks[name]
+
+
+def _standing(work: Work, need: str) -> str:
+    """The task that stands for a need by now: the latest retry of one that was invalidated, else the need itself."""
+    while work.get(need).status is Status.INVALIDATED and (later := work.ids("retried", origin=f"retry:{need}")):
+        need = later[0]
+    return need

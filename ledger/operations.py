@@ -460,7 +460,7 @@ def _entry(handoff: str | None) -> None:
 
 
 def _holder(task: Task) -> str:
-    return f" by {task.holder}" if task.holder else ""
+    return f" by {task.holder}" if task.holder and task.status is not Status.INVALIDATED else ""  # who held it last did not close it
 
 
 def _s(count: int) -> str:

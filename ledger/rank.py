@@ -1,7 +1,8 @@
 """What comes first. Pure: tasks in, moves out; each move says why, and none changes the priority a task was filed with.
 
-Rank moves in two places only: when a task is admitted, what it waits on rises above it; and in the owner's rescore, where
-everything is reckoned anew from the filed priority, so that rescoring twice moves nothing the second time.
+Rank moves in two places only: when a task is admitted, what it waits on rises above it (and so does what takes the place of such a need);
+and in the owner's rescore, where everything is reckoned anew from the filed priority, so that rescoring twice moves nothing the second
+time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

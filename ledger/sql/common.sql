@@ -68,6 +68,10 @@ select t.id from @task t where t.twin = :twin and @mine order by t.seq desc limi
 -- The open continuation of a task.
 select t.id from @task t where t.parent = :parent and t.origin = :origin and t.open = 1 order by t.seq desc limit 1
 
+-- retried --
+-- The latest task that was filed in place of another one.
+select t.id from @task t where t.origin = :origin and @mine order by t.seq desc limit 1
+
 -- tree --
 -- A task and everything filed from it; of the first task of a chain, the chain.
 with recursive below(id) as (

@@ -4,7 +4,7 @@ The model is the pure projection over the events that the operations should have
 as plainly as possible: who may claim what, whose fence holds, what waits on what.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,7 +40,8 @@ class Model:
     ends: int = 0
     blocker: str | None = None
     runs: int = 0
-    waited: list[str] = field(default_factory=list)
+    of: str | None = None
+    """What it is a retry of."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -96,6 +97,15 @@ class Machine(RuleBasedStateMachine):
                 found.add(need)
                 rest += self.model[need].needs
         return found
+
+    def standing(self, need: str) -> str:
+        """The latest retry of a need that was invalidated, else the need."""
+        while self.model[need].status == "invalidated":
+            later = [name for name, one in self.model.items() if one.of == need]
+            if not later:
+                break
+            need = later[-1]
+        return need
 
     def admit_model(self, name: str) -> None:
         one = self.model[name]
@@ -214,11 +224,15 @@ class Machine(RuleBasedStateMachine):
             assert isinstance(answer, Refused)
             return
         assert isinstance(answer, Task)
-        self.model[answer.id] = Model(len(self.model), old.priority, old.requires, list(old.needs), float(old.priority))
-        for one in self.model.values():
-            if one.status not in ("completed", "invalidated") and name in one.needs:
-                one.needs = [answer.id if need == name else need for need in one.needs]
+        needs = list(dict.fromkeys(self.standing(need) for need in old.needs))
+        new = self.model[answer.id] = Model(len(self.model), old.priority, old.requires, needs, float(old.priority), of=name)
+        waiting = [one for one in self.model.values() if one.status not in ("completed", "invalidated") and name in one.needs]
+        for one in waiting:
+            one.needs = [answer.id if need == name else need for need in one.needs]
         self.admit_model(answer.id)
+        top = max((one.rank for one in waiting if one.status != "proposed"), default=-1.0)
+        for one in (new, *(self.model[need] for need in self.upstream(answer.id))):
+            one.rank = max(one.rank, top + 1)
 
     @rule(ms=st.sampled_from([1, LEASE_MS // 2, LEASE_MS - 1, LEASE_MS, 3 * LEASE_MS]))
     def wait(self, ms: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
 from amem.ledger.draft import Draft
-from amem.ledger.store import Ledger, Spawn, Why
+from amem.ledger.store import Ledger, Refused, Spawn, Why
 from amem.ledger.task import ANYTHING, Status, Task
 from amem.model.label import Label
 from tests.ledger.worlds import (
@@ -374,6 +374,54 @@ def test_retry_of_a_completed_task_makes_its_dependents_wait_again(ledger: Ledge
     new = ledger.retry(need.id, by=ME)
     assert ledger.show(last.id).open_needs == 1
     assert claimed(ledger).id == new.id
+
+
+def test_retry_rises_above_what_waits_on_it_as_the_one_before_did(ledger: Ledger) -> None:
+    need = admitted(ledger, priority=2)
+    last = admitted(ledger, priority=8, depends_on=(need.id,))
+    filed(ledger, priority=9, depends_on=(need.id,))  # one that is only proposed moves nothing
+    ledger.invalidate(need.id, by=ME)
+    new = ledger.retry(need.id, by=ME)
+    assert isinstance(new, Task) and (new.priority, new.rank) == (2, 9.0)
+    moved = [event for event in ledger.events(new.id) if isinstance(event, ev.Rescored)]
+    assert [(event.was, event.rank, event.serves) for event in moved] == [(2.0, 9.0, last.id)]
+
+
+def test_retry_waits_on_what_stands_for_a_need_that_was_retried_before_it(ledger: Ledger) -> None:
+    bottom = admitted(ledger)
+    need = admitted(ledger, depends_on=(bottom.id,))
+    last = admitted(ledger, depends_on=(need.id,))
+    for one in (bottom, need):
+        ledger.invalidate(one.id, by=ME)
+    first = ledger.retry(bottom.id, by=ME)
+    assert isinstance(first, Task)
+    ledger.invalidate(first.id, by=ME)
+    second, again = ledger.retry(first.id, by=ME), ledger.retry(need.id, by=ME)
+    assert isinstance(second, Task) and isinstance(again, Task)
+    assert again.depends_on == (second.id,)
+    order = []
+    for _ in range(3):
+        held = claimed(ledger)
+        order.append(held.id)
+        completed(ledger, held)
+    assert order == [second.id, again.id, last.id]
+
+
+def test_retry_of_what_is_irreversible_rises_before_it_is_admitted(ledger: Ledger) -> None:
+    need = admitted(ledger, priority=1, requires=("irreversible",))
+    admitted(ledger, priority=8, depends_on=(need.id,))
+    ledger.invalidate(need.id, by=ME)
+    new = ledger.retry(need.id, by=ME)
+    assert isinstance(new, Task) and (new.status, new.rank) == (Status.PROPOSED, 9.0)
+
+
+def test_who_held_an_invalidated_task_last_is_not_said_to_have_closed_it(ledger: Ledger) -> None:
+    admitted(ledger)
+    held = claimed(ledger, SES)
+    ledger.invalidate(held.id, by=ME)
+    answer = ledger.claim_one(held.id, by=ME, capabilities=ANYTHING)
+    refused(answer, Why.CONFLICT)
+    assert isinstance(answer, Refused) and "invalidated: nobody" in answer.reason
 
 
 def test_same_blocker_three_times_running_blocks(ledger: Ledger) -> None:
