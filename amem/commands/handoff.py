@@ -37,8 +37,8 @@ def list_(context: Context, domain: str | None, session: str | None, task: str |
         print_json({"handoffs": shown, "total": len(found), "more": len(shown) < len(found)})
         return exits.DONE
     if shown:
-        columns = ("id", "session", "left_by", "written_at", "title")
-        print(table(["id", "session", "left by", "written at", "title"], [[row.get(key, "") for key in columns] for row in shown]))
+        cells = [[row["id"], row.get("session", ""), row.get("left_by", ""), row["written_at"][:16], _title(row)] for row in shown]
+        print(table(["id", "session", "left by", "written at", "title"], cells))
     print(f"{len(shown)} of {len(found)}" if shown else "no session has left one yet", file=sys.stderr)
     return exits.DONE
 
@@ -59,6 +59,11 @@ def show(context: Context, id: str | None, domain: str | None, session: str | No
             raise NotFoundError("no session has left a handoff yet", hint="amem handoff list")
         id = str(found[0]["id"])
     return show_entry(read.get(context.memory, context.owner_session(domain), id), context.flags.json)
+
+
+def _title(row: dict[str, Any]) -> str:
+    """What tells one handoff from another: each title begins with the same word."""
+    return str(row["title"]).removeprefix("Handoff: ")
 
 
 def _handoffs(context: Context, domain: str | None, session: str | None, task: str | None, since: datetime | None) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def _ledger(context: Context, check: bool) -> tuple[int, dict[str, Any]]:
     repaired = [id for each in found.values() for id in each.repaired]
     tasks = sum(each.tasks for each in found.values())
     if not context.flags.json:
-        print(f"{tasks} tasks in the ledger")
+        print(f"{tasks} task{'' if tasks == 1 else 's'} in the ledger")
         for id in repaired:
             print(f"{'differs' if check else 'repaired'}: {id} was not what its events come to")
     return exits.ANSWER_IS_NO if check and repaired else exits.DONE, {"tasks": tasks, "repaired_tasks": repaired}
@@ -73,7 +73,7 @@ def _index(context: Context, check: bool) -> tuple[int, dict[str, Any]]:
         "malformed": [asdict(problem) for problem in report.problems],
     }
     if not context.flags.json:
-        print(f"{report.entries} entries in the index")
+        print(f"{report.entries} {'entry' if report.entries == 1 else 'entries'} in the index")
         for name, count in changes.items():
             if count:
                 print(f"{count} {name} behind amem; the index now follows the files")

@@ -44,7 +44,7 @@ def list_(context: Context, state: str | None, harness: str | None, limit: int, 
         return exits.DONE
     if shown:
         columns = ("id", "harness", "state", "label", "calls", "tokens", "exit", "started_at", "reason")
-        print(table(columns, [[row.get(key, "") for key in columns] for row in shown]))
+        print(table(columns, [[row.get(key, "") if key != "started_at" else row[key][:16] for key in columns] for row in shown]))
     print(f"{len(shown)} of {len(found)}" if shown else "no session yet", file=sys.stderr)
     return exits.DONE
 

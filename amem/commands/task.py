@@ -124,8 +124,10 @@ def list_(
 ) -> int:  # fmt: skip
     """List tasks, the highest rank first."""
     from amem.ledger.reading import Filter
-    from amem.ledger.task import HUMAN, OPEN, Status
+    from amem.ledger.task import HUMAN, OPEN, Status, known
 
+    if parent is not None:
+        known(parent)
     if human and requires not in (None, HUMAN):
         raise UsageError("--human and --requires exclude each other", hint="amem task list --human")
     domains = context.domains if all_domains else (context.domain(domain),)
@@ -173,7 +175,7 @@ def show(context: Context, id: str, with_events: bool) -> int:
         return exits.DONE
     _print_task(context, task, body, stale=stale)
     for event in events:
-        rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("n", "at", "event", "by"))
+        rest = ", ".join(f"{key} {_words(value)}" for key, value in event.items() if key not in ("n", "at", "event", "by"))
         print(one_line(f"{event['at']}  {event['event']} by {event['by']}{': ' if rest else ''}{rest}"))
     return exits.DONE
 
@@ -544,9 +546,12 @@ def _handoff(context: Context, id: str, text: str, cites: Iterable[str] = ()) ->
     from amem.memory import outcomes
     from amem.model.ids import domain_of
 
+    body = _text(text)
+    if not body.strip():
+        raise UsageError("the handoff is empty: say what was done, and what is open")
     session = context.owner_session(domain_of(id))
     session.task = id
-    outcome = leave.handoff(context.memory, session, _text(text), cites=cites)
+    outcome = leave.handoff(context.memory, session, body, cites=cites)
     match outcome:
         case outcomes.Written(entry):
             return entry.id
@@ -634,7 +639,11 @@ def _facts(task: "Task") -> Sequence[tuple[str, str]]:
         "handoffs", "lessons",
     )  # fmt: skip
     shown = [(name, keys[name]) for name in names if keys.get(name)]
-    return [(name.replace("_", " "), ", ".join(value) if isinstance(value, list) else str(value)) for name, value in shown]
+    return [(name.replace("_", " "), _words(value)) for name, value in shown]
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _ms(instant: datetime | None) -> int | None:

@@ -110,7 +110,9 @@ def _worked(context: Context, options: dict[str, Any], patience_s: float, stage:
     if quiet:
         print_json(_document(worked, context))
     elif worked.task is not None:
-        note(f"{worked.task['id']} is {worked.outcome}; read what was left with: amem task show {worked.task['id']}")
+        # Where a person closed it meanwhile, that is what it is.
+        became = worked.task["status"] if worked.task["status"] in ("completed", "invalidated") else worked.outcome
+        note(f"{worked.task['id']} is {became}; read what was left with: amem task show {worked.task['id']}")
     return worked.exit
 
 

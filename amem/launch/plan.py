@@ -118,7 +118,7 @@ class Plan(NamedTuple):
 def named(asked: Asked) -> Harness:
     """The harness that was named. There is no default, so that a launch never starts the wrong one. Raises UsageError."""
     if not asked.harness:
-        raise UsageError(f"which harness? --harness takes {', '.join(registry.names())}", hint="make launch HARNESS=claude")
+        raise UsageError(f"which harness? --harness takes {', '.join(registry.names())}", hint="add --harness claude")
     return registry.load(asked.harness)
 
 

@@ -1,5 +1,6 @@
 """Instants: UTC with milliseconds, written `2026-11-30T07:25:57.123Z` everywhere."""
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -23,16 +24,21 @@ def parse(text: str) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+_LONGEST_S = 1e12
+"""Some thirty thousand years: sums with it still fit wherever time is reckoned."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def duration_s(text: str) -> float:
     """Read `90s`, `15m`, `2h`, `7d`, `4w` or a bare number of seconds. Raises ValueError."""
     unit = _UNITS.get(text[-1:])
-    number = float(text[:-1] if unit else text)
-    if number < 0:
-        raise ValueError(f"negative duration {text!r}")
-    return number * (unit or 1)
+    try:
+        number = float(text[:-1] if unit else text) * (unit or 1)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= _LONGEST_S:
+        raise ValueError(f"{text!r} is no duration: expected 90s, 15m, 2h, 7d, 4w or a number of seconds")
+    return number
 
 
 def since(text: str, at: datetime) -> datetime:
@@ -40,4 +46,8 @@ def since(text: str, at: datetime) -> datetime:
     try:
         return parse(text)
     except ValueError:
+        pass
+    try:
         return at - timedelta(seconds=duration_s(text))
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r}: expected a date (2026-11-01), an instant, or how far back (90m, 36h, 7d, 4w)") from None

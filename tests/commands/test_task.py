@@ -190,3 +190,22 @@ def test_each_has_help_with_an_example(amem: Run, name: str) -> None:
     code, out, _ = amem("task", name, "--help")
     assert code == 0
     assert "Example" in out.split("Options:")[-1]
+
+
+def test_wrong_values_are_said_in_a_sentence_and_write_nothing(amem: Run) -> None:
+    name = filed(amem)
+    document(amem, "claim")
+    assert "the handoff is empty" in error(amem, "complete", name, "--handoff", " \n", code=2)["message"]
+    assert "the handoff is empty" in error(amem, "handoff", name, "--body", "", code=2)["message"]
+    assert json.loads(amem("--json", "handoff", "list")[1])["handoffs"] == []
+    assert "not a task's id" in error(amem, "list", "--parent", "nonsense", code=2)["message"]
+    for lease in ("nan", "inf", "1e300w", "soon"):
+        assert "is no duration" in error(amem, "claim", "--lease", lease, code=2)["message"]
+    for since in ("nan", "9999999w", "yesterday"):
+        assert "expected a date" in error(amem, "list", "--since", since, code=2)["message"]
+
+
+def test_events_name_ids_as_a_person_reads_them(amem: Run) -> None:
+    first = filed(amem)
+    name = filed(amem, "second", "--depends", first)
+    assert f"depends_on {first}, chain" in amem("task", "show", name, "--events")[1]

@@ -98,7 +98,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert clock.duration_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "x", "5y", "-3s", "s"])
+@pytest.mark.parametrize("text", ["", "x", "5y", "-3s", "s", "nan", "inf", "infd", "1e400", "1e300w"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError):
         clock.duration_s(text)
@@ -108,6 +108,12 @@ def test_since_goes_back_or_names_an_instant() -> None:
     at = datetime(2026, 11, 30, 12, tzinfo=UTC)
     assert clock.since("36h", at) == at - timedelta(hours=36)
     assert clock.since("2026-11-01", at) == datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "nan", "inf", "9999999w", "1e300w"])
+def test_since_that_names_no_instant_says_what_would(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a date"):
+        clock.since(text, datetime(2026, 11, 30, 12, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ä" * 4, 2), ("日本", 2)])
