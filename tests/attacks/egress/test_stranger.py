@@ -140,6 +140,14 @@ async def endless(request: web.Request) -> web.StreamResponse:
         await out.write(b" " * 65536)
 
 
+async def padded(request: web.Request) -> web.StreamResponse:
+    out = web.StreamResponse()
+    await out.prepare(request)
+    await out.write(json.dumps(MINE).encode())
+    while True:
+        await out.write(b" " * 65536)
+
+
 async def silent(request: web.Request) -> web.StreamResponse:
     await asyncio.Event().wait()
     raise AssertionError
@@ -185,8 +193,8 @@ def named(account: Any) -> Handler:
 
 
 LIES: dict[str, Handler] = {
-    "endless": endless, "silent": silent, "trickling": trickling, "elsewhere": elsewhere, "packed": packed, "cut": cut, "created": created,
-    "nothing": saying(b""), "no json": saying(b"11111111-mine"), "no text": saying(b"\xff\xfe"), "deep": saying(b"[" * 60000),
+    "endless": endless, "padded": padded, "silent": silent, "trickling": trickling, "elsewhere": elsewhere, "packed": packed, "cut": cut,
+    "created": created, "nothing": saying(b""), "no json": saying(b"11111111-mine"), "no text": saying(b"\xff\xfe"), "deep": saying(b"[" * 60000),
     "a list": saying(json.dumps([MINE]).encode()), "no account": named(None), "a number": named({"uuid": 1}), "empty": named({"uuid": ""}),
     "a list of mine": named({"uuid": ["11111111-mine"]}), "longer": named({"uuid": "11111111-mine2"}),
     "upper": named({"uuid": "11111111-MINE"}), "no organization": saying(b'{"account": {"uuid": "11111111-mine"}}'),
