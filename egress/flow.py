@@ -255,12 +255,19 @@ def _constant(name: str) -> Any:
     raise _Doubtful(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_constant)
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _Doubtful("the body tells a key of an object twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def read_body(data: bytes) -> Body | Malformed:
-    """Read a JSON object whose top-level keys are told once each. A nesting or number beyond Python's own bounds is malformed."""
+    """Read a JSON object in which no object tells a key twice. A nesting or number beyond Python's own bounds is malformed."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -328,6 +335,8 @@ class Call:
     """None for a request without one."""
     max_output: int | None = None
     """The output tokens it asks for at most; None when it does not say."""
+    answers: int = 1
+    """How many answers it asks for, each with so much output."""
 
 
 MODEL_FORM = re.compile(r"[\x21-\x7e]{1,256}")
@@ -346,22 +355,40 @@ def call(where: Target, dialect: Dialect, data: bytes) -> Call | Malformed:
     stream = body.get("stream", False) if where.stream is None else where.stream
     if not isinstance(stream, bool | None):
         return Malformed("stream is neither true nor false")
+    most, answers = _most(dialect, body)
     return Call(
         kind=where.kind, dialect=dialect, path=where.path, query=where.query, model=model if isinstance(model, str) else "",
-        stream=bool(stream), body=body, max_output=_max_output(dialect, body),
+        stream=bool(stream), body=body, max_output=most, answers=answers,
     )  # fmt: skip
 
 
-def _max_output(dialect: Dialect, body: Body) -> int | None:
+def _most(dialect: Dialect, body: Body) -> tuple[int | None, int]:
+    """The highest that a call says an answer may come to in output tokens, and how many answers it asks for."""
+    told: list[Any] = []
+    answers: list[Any] = [1]
     match dialect:
         case Dialect.ANTHROPIC:
-            told = body.get("max_tokens")
+            told = [body.get("max_tokens")]
         case Dialect.RESPONSES:
-            told = body.get("max_output_tokens")
+            told = [body.get("max_output_tokens")]
         case Dialect.CHAT:
-            told = body.get("max_completion_tokens", body.get("max_tokens"))
+            told = [body.get("max_completion_tokens"), body.get("max_tokens")]
+            answers += [body.get("n"), body.get("best_of")]
         case Dialect.GEMINI:
-            inner = body.get("request", {})
-            config = body.get("generationConfig") or (inner.get("generationConfig") if isinstance(inner, dict) else None)
-            told = config.get("maxOutputTokens") if isinstance(config, dict) else None
-    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else None
+            inner = body.get("request")  # the envelope of Code Assist
+            for source in (body, inner if isinstance(inner, dict) else {}):
+                # Google reads either spelling.
+                for config in (source.get("generationConfig"), source.get("generation_config")):
+                    if isinstance(config, dict):
+                        told += [config.get("maxOutputTokens"), config.get("max_output_tokens")]
+                        answers += [config.get("candidateCount"), config.get("candidate_count")]
+    return max(map(_count, told), default=0) or None, max(map(_count, answers))
+
+
+def _count(told: Any) -> int:
+    """A count that a body tells, 0 for what is none; 8e3 and Google's "8000" are counts too."""
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) < 20:
+        return int(told)
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 < told < 1e18:
+        return 0
+    return int(told)

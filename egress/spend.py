@@ -16,7 +16,7 @@ USUAL_OUTPUT_TOKENS = 8192
 def estimate(call: Call) -> int:
     """Tokens to reserve for a call: UTF-8 bytes of its body / 4, rounded up, and the output it may come to."""
     prompt_bytes = len(call.body.text.encode()) if call.body is not None else 0
-    return -(-prompt_bytes // 4) + (call.max_output or USUAL_OUTPUT_TOKENS)
+    return -(-prompt_bytes // 4) + (call.max_output or USUAL_OUTPUT_TOKENS) * call.answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ _IN_HARNESS: Mapping[Dialect, frozenset[str]] = {
     Dialect.CHAT: frozenset(("", "function", "custom")),
     Dialect.GEMINI: frozenset(("function_declarations",)),
 }
+_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _SEARCHING_MODEL = re.compile(r":online$|-search-(?:preview|api)\b|-deep-research\b")
 """Models that search whatever the request says: OpenRouter's suffix, OpenAI's search models (2026-11)."""
 
@@ -97,7 +98,7 @@ def _responses(body: Mapping[str, Any]) -> Iterator[str]:
     for item in _rows(body.get("input")):
         yield from _tools(Dialect.RESPONSES, item.get("tools"))  # `additional_tools` of Responses-lite, and found tools
     for block in _blocks(body.get("input"), "content", "output"):
-        if _remote(block.get("image_url")) or _remote(block.get("file_url")):
+        if _fetched(block):
             yield URL
 
 
@@ -112,8 +113,7 @@ def _chat(body: Mapping[str, Any]) -> Iterator[str]:
     for plugin in _rows(body.get("plugins")):  # OpenRouter's
         yield WEB_SEARCH if plugin.get("id") == "web" else kind_of(plugin.get("id"))
     for block in _blocks(body.get("messages"), "content"):
-        image = block.get("image_url")
-        if _remote(image.get("url") if isinstance(image, dict) else image):
+        if _fetched(block):
             yield URL
 
 
@@ -121,9 +121,12 @@ def _gemini(body: Mapping[str, Any]) -> Iterator[str]:
     tools = body.get("tools")
     for tool in _rows([tools] if isinstance(tools, dict) else tools):
         yield from (plain for name in tool if (plain := kind_of(name)) not in _IN_HARNESS[Dialect.GEMINI])
-    for part in _blocks(body.get("contents"), "parts"):
-        if any(name in part for name in ("fileData", "file_data")):
-            yield URL
+    for turns in ("contents", "systemInstruction", "system_instruction"):
+        for part in _blocks(body.get(turns), "parts"):
+            answers = [part.get(name) for name in ("functionResponse", "function_response")]
+            for one in (part, *_blocks([answer for answer in answers if isinstance(answer, dict)], "parts")):
+                if "fileData" in one or "file_data" in one:
+                    yield URL
 
 
 _READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Iterator[str]]] = {
@@ -150,6 +153,18 @@ def _blocks(turns: object, *members: str) -> Iterator[Mapping[str, Any]]:
 
 def _listed(found: object) -> object:
     return [found] if isinstance(found, dict) else found
+
+
+def _fetched(block: Mapping[str, Any]) -> bool:
+    """Whether a block of an OpenAI dialect has the provider fetch something: an image, film, sound or file given by its address."""
+    for name in ("image_url", "file_url", "video_url", "audio_url"):
+        media = block.get(name)
+        if _remote(media.get("url") if isinstance(media, dict) else media):
+            return True
+    # Of these the data itself stands in the same place as an address may (DashScope, OpenRouter: 2026-11).
+    media = [block.get(name) for name in ("input_audio", "file", "file_data", "video", "image")]
+    texts = [text for one in media for text in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else [one])]
+    return any(isinstance(text, str) and _ADDRESS.match(text) for text in texts)
 
 
 def _remote(address: object) -> bool:

@@ -280,6 +280,23 @@ def test_a_call_knows_its_model_stream_and_output_cap() -> None:
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        b'{"model":"m","model":"n"}',
+        b'{"model":"m","tools":[{"type":"web_search_20250305","name":"s","type":"custom"}]}',
+        b'{"model":"m","messages":[{"content":[{"source":{"type":"base64","\\u0074ype":"url"}}]}]}',
+    ],
+)
+def test_a_key_that_is_told_twice_at_any_depth_is_refused(data: bytes) -> None:
+    """A provider that believes the first and an egress that believes the last would judge two different calls."""
+    where = flow.target("POST", "/v1/messages")
+    assert isinstance(where, Target)
+    told = flow.call(where, Dialect.ANTHROPIC, data)
+    assert isinstance(told, Malformed)
+    assert "twice" in told.why
+
+
+@pytest.mark.parametrize(
     "body", [{}, {"model": None}, {"model": ""}, {"model": 3}, {"model": "a b"}, {"model": "x" * 300}, {"model": "m", "stream": "yes"}]
 )
 def test_a_model_call_without_a_clear_model_is_malformed(body: object) -> None:

@@ -20,6 +20,30 @@ def test_a_call_is_reserved_at_its_bytes_and_the_output_it_may_ask_for(most: int
     assert spend.estimate(call) == -(-len(body) // 4) + expected
 
 
+CHAT, GEMINI = "/v1/chat/completions", "/v1beta/models/m:generateContent"
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect", "more", "output"),
+    [
+        (CHAT, Dialect.CHAT, {"max_tokens": 50, "n": 20}, 1000),
+        (CHAT, Dialect.CHAT, {"n": 20}, 20 * spend.USUAL_OUTPUT_TOKENS),
+        (CHAT, Dialect.CHAT, {"max_completion_tokens": 1, "max_tokens": 5000}, 5000),
+        (CHAT, Dialect.CHAT, {"max_tokens": 64e3, "n": 0}, 64_000),
+        (CHAT, Dialect.CHAT, {"max_tokens": True, "n": -3}, spend.USUAL_OUTPUT_TOKENS),
+        (GEMINI, Dialect.GEMINI, {"generation_config": {"max_output_tokens": 65_536, "candidate_count": 8}}, 8 * 65_536),
+        (GEMINI, Dialect.GEMINI, {"generationConfig": {"maxOutputTokens": 1}, "generation_config": {"max_output_tokens": "90000"}}, 90_000),
+    ],
+)
+def test_what_a_call_asks_for_in_another_way_is_reserved_too(path: str, dialect: Dialect, more: dict[str, object], output: int) -> None:
+    where = flow.target("POST", path)
+    assert isinstance(where, Target)
+    body = json.dumps({"model": "m", **more}).encode()
+    call = flow.call(where, dialect, body)
+    assert isinstance(call, Call)
+    assert spend.estimate(call) == -(-len(body) // 4) + output
+
+
 @pytest.mark.parametrize(
     ("at", "zone", "start", "end"),
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amem.egress import flow, vendor
@@ -70,6 +70,15 @@ def user(*blocks: Any) -> dict[str, Any]:
         (C, {"enable_search": True}, ("web_search",)),
         (C, {"plugins": [{"id": "web"}, {"id": "file-parser"}]}, ("file_parser", "web_search")),
         (C, {"messages": [user({"type": "image_url", "image_url": {"url": URL}})]}, ("url_content",)),
+        (C, {"messages": [user({"type": "video_url", "video_url": {"url": URL}})]}, ("url_content",)),
+        (C, {"messages": [user({"type": "audio_url", "audio_url": URL})]}, ("url_content",)),
+        (C, {"messages": [user({"type": "input_audio", "input_audio": {"format": "wav", "data": " " + URL}})]}, ("url_content",)),
+        (C, {"messages": [user({"type": "file", "file": {"filename": "a.pdf", "file_data": URL}})]}, ("url_content",)),
+        (C, {"messages": [user({"type": "video", "video": ["data:image/png;base64,AA==", "oss://bucket/words"]})]}, ("url_content",)),
+        (R, {"input": [user({"type": "input_file", "file_data": URL})]}, ("url_content",)),
+        (G, {"contents": [{"parts": [{"functionResponse": {"parts": [{"fileData": {"fileUri": URL}}]}}]}]}, ("url_content",)),
+        (G, {"contents": [{"parts": [{"function_response": {"parts": {"file_data": {"file_uri": URL}}}}]}]}, ("url_content",)),
+        (G, {"systemInstruction": {"parts": [{"fileData": {"fileUri": URL}}]}}, ("url_content",)),
         (G, {"tools": [{"googleSearch": {}}]}, ("web_search",)),
         (G, {"tools": {"google_search": {}}}, ("web_search",)),
         (G, {"tools": [{"urlContext": {}, "codeExecution": {}}, {"googleMaps": {}}]}, ("code_execution", "maps", "web_fetch")),
@@ -94,6 +103,17 @@ def test_what_runs_at_the_provider_is_found(dialect: Dialect, more: Any, expecte
         (R, {"input": [user({"type": "input_image", "image_url": "data:image/png;base64,AA=="}, {"type": "input_text", "text": URL})]}),
         (C, {"tools": [{"type": "function", "function": {"name": "web_search"}}], "search_parameters": {"mode": "off"}}),
         (C, {"messages": [user({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}})], "enable_search": False}),
+        (C, {"messages": [user({"type": "input_audio", "input_audio": {"format": "mp3", "data": "//uQxAAA"}})]}),
+        (
+            C,
+            {
+                "messages": [
+                    user({"type": "file", "file": {"filename": "report: a//b.pdf", "file_data": "data:application/pdf;base64,AA=="}})
+                ]
+            },
+        ),
+        (R, {"input": [user({"type": "output_text", "text": URL, "annotations": [{"type": "url_citation", "url": URL}]})]}),
+        (G, {"contents": [{"parts": [{"functionResponse": {"name": "f", "response": {"fileData": "x", "url": URL}}}]}]}),
         (G, {"tools": [{"functionDeclarations": [{"name": "google_web_search"}]}, {"function_declarations": []}]}),
     ],
 )
@@ -114,14 +134,30 @@ _json = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["type", "tools", "content", "source", "image_url", "parts", "id", "environment"]), inner, max_size=4
+            st.sampled_from(
+                ["type", "tools", "content", "source", "image_url", "video_url", "file", "parts", "functionResponse", "id", "environment"]
+            ),
+            inner,
+            max_size=4,
         )
     ),
     max_leaves=20,
 )
-_MEMBERS = ("tools", "messages", "input", "contents", "container", "mcp_servers", "plugins", "search_parameters", "request")
+_MEMBERS = (
+    "tools",
+    "messages",
+    "input",
+    "contents",
+    "container",
+    "mcp_servers",
+    "plugins",
+    "search_parameters",
+    "request",
+    "systemInstruction",
+)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(list(Dialect)), st.dictionaries(st.sampled_from(_MEMBERS), _json, max_size=5))
 def test_no_body_makes_it_fail_and_each_name_is_a_word_the_policy_takes(dialect: Dialect, more: dict[str, Any]) -> None:
     for name in found(dialect, more):
