@@ -194,7 +194,8 @@ def named(account: Any) -> Handler:
 
 LIES: dict[str, Handler] = {
     "endless": endless, "padded": padded, "silent": silent, "trickling": trickling, "elsewhere": elsewhere, "packed": packed, "cut": cut,
-    "created": created, "nothing": saying(b""), "no json": saying(b"11111111-mine"), "no text": saying(b"\xff\xfe"), "deep": saying(b"[" * 60000),
+    "created": created, "nothing": saying(b""),
+    "no json": saying(b"11111111-mine"), "no text": saying(b"\xff\xfe"), "deep": saying(b"[" * 60000),
     "a list": saying(json.dumps([MINE]).encode()), "no account": named(None), "a number": named({"uuid": 1}), "empty": named({"uuid": ""}),
     "a list of mine": named({"uuid": ["11111111-mine"]}), "longer": named({"uuid": "11111111-mine2"}),
     "upper": named({"uuid": "11111111-MINE"}), "no organization": saying(b'{"account": {"uuid": "11111111-mine"}}'),
