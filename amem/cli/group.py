@@ -57,4 +57,4 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
 def _usage(error: click.ClickException) -> AmemError:
     """Click's complaint in our words: what is wrong, and the command that shows what is right."""
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "amem"
-    return UsageError(error.format_message().rstrip("."), hint=f"{path} --help")
+    return UsageError(" ".join(error.format_message().rstrip(".").split()), hint=f"{path} --help")

@@ -43,7 +43,7 @@ def list_(context: Context, domain: str | None, session: str | None, task: str |
     return exits.DONE
 
 
-@group.command("show")
+@group.command("show", epilog="Examples: amem handoff show    amem handoff show mem-me-0123abcd4567")
 @click.argument("id", required=False)
 @flags.domain
 @click.option("--session", metavar="ID")

@@ -38,7 +38,7 @@ def list_(context: Context, workdir: str) -> int:
     return exits.DONE
 
 
-@group.command("approve")
+@group.command("approve", epilog="Examples: amem instructions approve    amem instructions approve AGENTS.md")
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
 @WORKDIR
 @click.pass_obj

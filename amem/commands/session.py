@@ -49,7 +49,7 @@ def list_(context: Context, state: str | None, harness: str | None, limit: int, 
     return exits.DONE
 
 
-@group.command("show")
+@group.command("show", epilog="Example: amem session show ses-0123abcd --json")
 @click.argument("id")
 @click.option("--log", is_flag=True, help="Its decisions, reads and writes too, in time order.")
 @click.pass_obj
@@ -75,7 +75,7 @@ def show(context: Context, id: str, log: bool) -> int:
     return exits.DONE
 
 
-@group.command("stop")
+@group.command("stop", epilog="Examples: amem session stop ses-0123abcd    amem session stop --all")
 @click.argument("ids", nargs=-1, metavar="ID…")
 @click.option("--all", "everything", is_flag=True, help="Every running session of this root.")
 @click.option("--why", default="", metavar="TEXT")

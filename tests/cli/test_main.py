@@ -110,3 +110,8 @@ def test_init_makes_a_root_that_passes_its_own_check_and_never_overwrites(tmp_pa
 def test_init_refuses_an_owner_that_is_no_person(tmp_path: Path, owner: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--root", str(tmp_path / "root"), "init", "--owner", owner]) == 2
     assert not (tmp_path / "root").exists()
+
+
+def test_what_click_says_on_many_lines_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--root", str(tmp_path), "write"]) == 2
+    assert capsys.readouterr().err.startswith("amem: Missing option '--type'. Choose from: fact, decision, ")
