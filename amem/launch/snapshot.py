@@ -26,6 +26,8 @@ from amem.settings.root import Root
 
 MOST_BYTES = 256 << 20
 """A larger file is not kept; the note of the launch names it."""
+MOST_HOLES = 4 << 30
+"""Bytes that files only claim to have: they cost a session nothing, and whoever reads them a minute for so many."""
 KEPT = 30
 """Sessions of one tree whose snapshots stay."""
 _RACY_NS = 1_000_000_000
@@ -96,6 +98,7 @@ class Store:
             new: dict[str, list[str]] = {}
             left_out: list[str] = []
             now_ns = time.time_ns()
+            holes = MOST_HOLES
             modes: dict[str, list[str]] = {}
             with self._importing() as out:
                 lines: list[bytes] = []
@@ -107,10 +110,12 @@ class Store:
                     mark = _mark(about)
                     known = last = notes.files.get(path)
                     if known is None or known[0] != mark:
-                        content = _content(folder, os.path.basename(path), about)
+                        hole = max(0, about.st_size - about.st_blocks * 512)
+                        content = _content(folder, os.path.basename(path), about) if hole <= holes else None
                         if content is None:
                             left_out.append(path)
                             continue
+                        holes -= hole
                         out.write(b"blob\ndata %d\n%s\n" % (len(content), content))
                         known = [mark, _mode(about), _blob(content)]
                     new[path] = known if about.st_ctime_ns < now_ns - _RACY_NS else ["", *known[1:]]

@@ -181,6 +181,17 @@ def test_a_link_put_in_the_way_leads_no_write_out_of_the_tree(tree: Path, tmp_pa
     assert list(outside.iterdir()) == []
 
 
+def test_holes_are_read_to_a_bound(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session makes a thousand files of nothing in a second; its launcher is not kept reading them for an hour."""
+    monkeypatch.setattr(snapshot, "MOST_HOLES", 5 << 20)
+    (tree / "a").write_text("kept")
+    for name in "bcd":
+        with (tree / name).open("wb") as file:
+            file.truncate(2 << 20)
+    (tree / "e").write_text("it has no hole")
+    assert store(tree).take("ses-1", "before") == ("d",)
+
+
 @pytest.mark.parametrize("above", [False, True])
 def test_a_tree_swapped_for_a_link_is_neither_read_nor_written(tmp_path: Path, above: bool) -> None:
     """Another session may write the folder above it: what this one deleted would be made anew wherever the link leads."""
