@@ -35,6 +35,7 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
     Metered calls of models that prices.toml names are in US dollars, the dearest first; other models and plan quota are in tokens. A
     completed task costs what the session cost that wrote its closing handoff, shared among the tasks which that session completed.
     """
+    flags.owner_alone(context, "what was spent")
     if reconcile:
         return _reconcile(context, since)
     from amem.egress import meter

@@ -13,6 +13,7 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table
+from amem.commands import flags
 from amem.errors import AmemError, UnavailableError
 from amem.harnesses import registry
 from amem.harnesses.base import outdated
@@ -140,6 +141,9 @@ def _root(context: Context) -> Iterator[Line]:
         keys = context.credentials
     except AmemError as error:
         yield Line("root", "settings", "missing", error.message, error.hint or "")
+        return
+    if context.principal != grants.owner:
+        yield Line("root", "grants", "ok", f"{root.path}: owner {grants.owner}, to whom alone the rest of it is shown")
         return
     yield Line("root", "grants", "ok", f"{root.path}: owner {grants.owner}, {', '.join(grants.domains)}")
     yield _modes(context)
@@ -305,6 +309,7 @@ def _version(argv: tuple[str, ...]) -> str:
 
 def _print_config(context: Context) -> int:
     """Each value in force, with the file or variable it came from."""
+    flags.owner_alone(context, "what is in force")
     grants = context.grants
     rows: list[tuple[str, Any, str]] = [("root", context.root.path, _where_root(context))]
     source = context.root.grants.name

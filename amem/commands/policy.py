@@ -45,8 +45,11 @@ def show(context: Context, diff_builtin: bool, with_rules: bool) -> int:
     found = policies.standing(context.root, context.grants)
     version = PolicyEngine(modules, engine.grants_data(context.grants), found.rules, found.exemptions).version
     if with_rules:
-        modules = (*modules, *((f"{rule.policy} ({rule.domain})", rule.text) for rule in found.rules))
-    left_out = [{"policy": one.id, "why": one.why or ""} for one in found.standings if one.status is Status.LEFT_OUT]
+        told = {(one.id, one.domain) for one in found.standings if _readable(context, one)}
+        modules = (*modules, *((f"{rule.policy} ({rule.domain})", rule.text) for rule in found.rules if (rule.policy, rule.domain) in told))
+    left_out = [
+        {"policy": one.id, "why": one.why or ""} for one in found.standings if one.status is Status.LEFT_OUT and _readable(context, one)
+    ]
     document: dict[str, Any] = {
         "version": version,
         "source": "builtin" if engine.sources(context.root.policy) == own else "root",
@@ -81,6 +84,7 @@ def show(context: Context, diff_builtin: bool, with_rules: bool) -> int:
 @click.pass_obj
 def evaluate(context: Context, file: str, principal: str | None, session: str) -> int:
     """Decide a request given as JSON: its action and the fields of its input. Nothing is logged. Exits 3 when it is denied."""
+    flags.owner_alone(context, "what the policy would decide")
     asked = _asked(context, file, principal, session)
     decision = policies.engine(context.root, context.grants).decide(asked)
     if context.flags.json:
@@ -316,6 +320,14 @@ def _asked(context: Context, file: str, principal: str | None, session: str) -> 
         return request.BUILDERS[action](**(usual | values | ({"principal": principal} if principal else {})))
     except (TypeError, ValueError) as error:
         raise UsageError(f"{file}: {error}") from error
+
+
+def _readable(context: Context, one: Standing) -> bool:
+    """Whether the person at work may read the entry that lays a policy down."""
+    if context.principal == context.grants.owner:
+        return True
+    grant = context.grants.grant(one.domain, context.principal)
+    return grant is not None and not one.label.exceeds(grant.read)
 
 
 def _dropped(modules: tuple[Module, ...], own: tuple[Module, ...]) -> list[str]:

@@ -121,6 +121,7 @@ def drop(context: Context, ids: tuple[str, ...], why: str | None, dry_run: bool,
 
 def _asked(context: Context, ids: tuple[str, ...], verb: str, dry_run: bool, yes: bool) -> list[HeldWrite]:
     """What an act is about, all of it there before any is touched, and the person's yes."""
+    flags.owner_alone(context, "what is held")
     found = [quarantine.show(context.root, id) for id in dict.fromkeys(ids)]
     if not dry_run:
         flags.confirm(f"{verb} {', '.join(held.id for held in found)}?", yes)

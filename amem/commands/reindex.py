@@ -9,6 +9,7 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json
+from amem.commands import flags
 
 
 @click.command(epilog="Examples: amem reindex    amem reindex --check    amem reindex --ledger")
@@ -21,6 +22,7 @@ def command(context: Context, only_index: bool, only_ledger: bool, check: bool) 
 
     Malformed files are reported and kept.
     """
+    flags.owner_alone(context, "what the whole root holds")
     if not check and sys.stderr.isatty():
         note("reading everything …")
     code = exits.DONE

@@ -55,6 +55,8 @@ def list_(context: Context, state: str | None, harness: str | None, limit: int, 
 @click.pass_obj
 def show(context: Context, id: str, log: bool) -> int:
     """Show one session. Exits 3 when there is none."""
+    if log:
+        flags.owner_alone(context, "the decision log")
     document = _one(context, id)
     logs = {
         key: [event for event in reader.events(context.root.state / name) if event.get("session") == id]
@@ -170,11 +172,15 @@ def _row(change: "Change") -> dict[str, Any]:
 
 
 def sessions(context: Context, *, session: str | None = None, since: datetime | None = None) -> list[dict[str, Any]]:
-    """Sessions, newest first. One whose launcher died without a word is `ended`, with the reason `lost`."""
+    """Sessions, newest first; a person other than the owner sees those of the domains with a grant.
+
+    One whose launcher died without a word is `ended`, with the reason `lost`."""
     from amem.egress import meter
     from amem.launch.presence import is_running
 
     found = meter.sessions(context.root, session=session, since=since)
+    if context.principal != context.grants.owner:
+        found = [row for row in found if context.grants.grant(row["domain"], context.principal) is not None]
     for row in found:
         if row["state"] == "running" and not is_running(context.root, row["id"]):
             row["state"], row["reason"] = "ended", "lost"

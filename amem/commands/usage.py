@@ -28,6 +28,7 @@ def command(context: Context, by: tuple[str, ...], session: str | None, source: 
     """
     from amem.egress.meter import report
 
+    flags.owner_alone(context, "what was used")
     rows = report(
         context.root, by=by or ("destination", "model"), since=since, session=session, source=ObservedBy(source) if source else None
     )

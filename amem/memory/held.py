@@ -34,6 +34,8 @@ def release(memory: Memory, session: Session, held_id: str, why: str | None = No
 
     Raises NotFoundError, RefusedError (only the owner may), ConflictError (another entry has its id), Malformed, OSError.
     """
+    if not session.is_owner:
+        act(memory, session, request.RELEASE, session.domain, held_id)  # before anybody else learns whether it is there
     with quarantine.judging(memory.root):
         held = quarantine.show(memory.root, held_id)
         act(memory, session, request.RELEASE, held.entry.domain, held_id)
@@ -58,6 +60,8 @@ def drop(memory: Memory, session: Session, held_id: str, why: str | None = None)
 
     Raises NotFoundError, RefusedError (only the owner may), OSError.
     """
+    if not session.is_owner:
+        act(memory, session, request.DROP, session.domain, held_id)
     with quarantine.judging(memory.root):
         held = quarantine.show(memory.root, held_id)
         act(memory, session, request.DROP, held.entry.domain, held_id)

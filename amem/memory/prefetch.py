@@ -65,7 +65,7 @@ def _together(memory: Memory, session: Session, hits: Collection[str]) -> Iterat
     for event in recent(memory.root.state / "reads.jsonl", LOOKED_AT_BYTES):
         found = event.get("entries")
         if event.get("tool") == "search" and event.get("domain") == session.domain and isinstance(found, list) and wanted & {*found}:
-            count.update({*found} - wanted)
+            count.update(id for id in found if id not in wanted)
     for id, times in count.most_common():
         if times >= TOGETHER:
             yield str(id)
