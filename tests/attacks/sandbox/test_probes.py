@@ -56,12 +56,65 @@ def _private(python: str) -> list[str]:
     return [str(home / name) for name in os.listdir(home) if not any(is_below(path, str(home / name)) for path in shown)]
 
 
+RELAY = """
+import os, socket, sys
+sys.path.insert(0, "/opt/memory")
+from relay import Relay
+listener = socket.create_server(("127.0.0.1", 7431))
+if os.fork() == 0:
+    Relay(listener, "/run/amem/egress.sock").serve()
+listener.close()
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def relayed(here: Place, stack: ExitStack) -> tuple[list[str], dict[str, Any]]:
+    """What starts a program behind a relay, and how its sandbox differs: as `--backend relay` has it."""
+    door = here.base / "door"
+    door.mkdir()
+    egress = stack.enter_context(socket.socket(socket.AF_UNIX))
+    egress.bind(str(door / "egress.sock"))
+    egress.listen()
+    (here.base / "memory/start.py").write_text(RELAY)
+    shutil.copy(here.code / "amem/sandbox/relay.py", here.base / "memory")
+    here.own()
+    return ["{python}", "/opt/memory/start.py"], {"listens": False, "binds": [[str(door), "/run/amem"]]}
+
+
+def imaged(here: Place, stack: ExitStack) -> tuple[list[str], dict[str, Any]]:
+    """An image with this machine's own programs, as links of the same files."""
+    image = here.base / "image"
+    for folder in ("usr/local/bin", "usr/share", "etc/ssl", "opt/amem"):
+        (image / folder).mkdir(parents=True)
+    names = (
+        "usr/bin",
+        "usr/sbin",
+        "usr/lib",
+        "usr/lib64",
+        "usr/libexec",
+        "usr/share/git-core",
+        "usr/share/zoneinfo",
+        "etc/ssl/certs",
+        "etc/localtime",
+    )
+    for name in names:
+        copied = subprocess.run(["cp", "-al", f"/{name}", image / os.path.dirname(name)], capture_output=True, text=True)
+        if "cross-device" in copied.stderr or "not permitted" in copied.stderr:
+            pytest.skip(f"no hard links to this machine's programs can be made here: {copied.stderr[:200]}")
+    for name in ("bin", "lib", "lib64", "sbin"):
+        (image / name).symlink_to(f"usr/{name}")
+    return [], {"image": str(image)}
+
+
+BACKENDS = {"relay": relayed, "image": imaged}
+
+
 @cache
 def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[str, ...] = ()) -> dict[str, Any]:
     """Run probes in one sandbox; by number, whether they held and what they saw."""
-    who, _, python = launcher.partition("-")
+    who, _, way = launcher.partition("-")
     with ExitStack() as stack:
-        here = stack.enter_context(place("user" if who == "user" else "root", other=python == "other"))
+        here = stack.enter_context(place("user" if who == "user" else "root", other=way == "other"))
         furnish(here)
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -89,13 +142,14 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
             "key": here.mark,
             **LIMITS,
         }
+        start, extra = BACKENDS[way](here, stack) if way in BACKENDS else ([], {})
         root = os.open("/", os.O_RDONLY)
         stack.callback(os.close, root)
         os.set_inheritable(root, True)
         report = here.launch(
-            "{python}", "-I", f"{here.work}/probes.py", json.dumps(facts), *only,
+            *(start or ["{python}"]), "-I", f"{here.work}/probes.py", json.dumps(facts), *only,
             pass_fds=(root,), without=sorted(without), no_idmap=who == "unmapped", key=here.mark,
-            spec={"memory_dir": str(here.base / "memory"), "limits": LIMITS, "git": ["An Agent", "agent@example.com"]},
+            spec={"memory_dir": str(here.base / "memory"), "limits": LIMITS, "git": ["An Agent", "agent@example.com"], **extra},
         )  # fmt: skip
         assert report.get("code") == 0, report
         if who != "unmapped":
@@ -104,9 +158,9 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
         return found
 
 
-@pytest.fixture(params=["user", "root", "unmapped", "user-other", "root-other"])
+@pytest.fixture(params=["user", "root", "unmapped", "user-other", "root-other", "user-relay", "root-relay", "user-image", "root-image"])
 def who(request: pytest.FixtureRequest) -> str:
-    """Who launches, and on which Python."""
+    """Who launches, and on which Python or which backend."""
     name: str = request.param
     reason = unavailable("user" if name.startswith("user") else "root", other=name.endswith("-other"))
     if reason:
@@ -145,6 +199,9 @@ CONTROLS = [
     ("user-other", {"undumpable"}, ("22",)),
     ("user-other", {"limits"}, ("38", "39", "41")),
     ("root-other", {"pins"}, ("35",)),
+    ("user-relay", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
+    ("user-relay", {"descriptors"}, ("43",)),
+    ("user-image", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
     ("root-other", {"descriptors"}, ("43",)),
 ]
 
