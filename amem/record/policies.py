@@ -91,7 +91,9 @@ class Policies:
         notes = _read(self._notes)
         loaded = [one for one in self._files(self._rows, grants) if one.entry.id != entry.id]
         approved = self._approved(grants, loaded, notes)
-        mine = _standing(replace(entry, tier=Tier.VERIFIED), round(self._clock().timestamp() * 1000))
+        # It will be the last that was approved, also where the ledger's clock, which will say when, runs ahead of this one.
+        at_ms = max((round(self._clock().timestamp() * 1000), *(ms + 1 for ms in approved.values())))
+        mine = _standing(replace(entry, tier=Tier.VERIFIED), at_ms)
         found, checks = self._stand([*(_standing(one.entry, approved.get(one.entry.id)) for one in loaded), mine], notes["checks"])
         _write(self._notes, {**notes, "checks": checks})
         return next(one for one in found.standings if one.entry == entry.id)
