@@ -5,9 +5,11 @@ head may be. A slow or silent client costs itself, never another.
 """
 
 import asyncio
+import logging
 import socket
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from amem.egress.tunnel import HEAD_BYTES, Tunnels
 
@@ -21,6 +23,15 @@ _CONNECT = b"CONNECT "
 _MAX_LINE_BYTES = 8190
 _MAX_FIELD_BYTES = 16384
 """Codex sends a header of turn metadata as JSON (2026-11)."""
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """A request that is none is its sender's affair and answered with 400: a session must not fill its owner's terminal with it."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_ours)
 
 
 class Serving:
@@ -97,7 +108,7 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
     """Serve `app` on a bound socket until `cleanup`. Raises OSError."""
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, auto_decompress=False, keepalive_timeout=HEAD_TIMEOUT_S, shutdown_timeout=0.5,
-        max_line_size=_MAX_LINE_BYTES, max_field_size=_MAX_FIELD_BYTES, lingering_time=1.0,
+        max_line_size=_MAX_LINE_BYTES, max_field_size=_MAX_FIELD_BYTES, lingering_time=1.0, logger=_log,
     )  # fmt: skip
     await runner.setup()
     handlers = runner.server

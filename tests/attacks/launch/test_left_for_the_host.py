@@ -56,3 +56,21 @@ def test_a_folder_of_any_depth_ends_no_launch(place: Place, provider: Running) -
             assert (again.code, again.out) == (0, "done\n"), again.err
     finally:  # pytest's own tidying recurses
         subprocess.run(["rm", "-rf", *(place.tree / name for name in FOLDERS)], check=True)
+
+
+BROKEN = """
+import socket
+escape, no_line_ends = b"POST /a\\x1b[2Jb HTTP/1.1\\r\\n\\r\\n", b"GET / HTTP/1.1\\nHost: a\\n\\n"
+tls, no_version = b"\\x16\\x03\\x01\\x00\\x05hello", b"GET / HTTP/9\\r\\n\\r\\n"
+for request in (escape, no_line_ends, tls, no_version):
+    with socket.create_connection(("127.0.0.1", 7431), 20) as sent:
+        sent.sendall(request)
+        print(b" 400 " in sent.recv(100))
+"""
+
+
+def test_broken_requests_say_nothing_on_the_owners_terminal(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    done = place.launch("--", sys.executable, "-c", BROKEN)
+    assert (done.code, done.out.split()) == (0, ["True"] * 4), done.err
+    assert "Traceback" not in done.err and "request" not in done.err, done.err
