@@ -292,20 +292,10 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             if ready.door is not None:
                 running.listener_fd = ready.door.take()
             _tell_bounds(running, ready, bounded, note)
-            if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
-                note(f"backend {ready.plan.backend.name}: {ready.plan.backend.summary}")
             if ports is not None:
                 ports.serve(running)
-            for warning in running.warnings:
-                note(warning)
-            if ready.plan.label.exceeds(sitting.asked.label or Label.PUBLIC):
-                note(f"this session starts at {ready.plan.label}: a session that had read {ready.plan.label} entries could write its tree")
-            if ready.instructions is not None:
-                note(ready.instructions)
-            if (unknown := beyond(ready.plan.harness, version_of(ready.plan.program))) is not None:
-                note(unknown)
-            if import_folder(ready.spec.workdir):
-                note(OWN_TREE)
+            for remark in _remarks(sitting, settings, running):
+                note(remark)
             try:
                 with _watched(sitting, note) as watched:
                     attend(watched, running)
@@ -330,6 +320,22 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             _remove(str(ready.projection))
         else:
             remove_home(ready)
+
+
+def _remarks(sitting: Sitting, settings: Settings, running: "Running") -> Iterator[str]:
+    """What the person should know of the session that begins."""
+    ready, label = sitting.ready, sitting.ready.plan.label
+    if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
+        yield f"backend {ready.plan.backend.name}: {ready.plan.backend.summary}"
+    yield from running.warnings
+    if label.exceeds(sitting.asked.label or Label.PUBLIC):
+        yield f"this session starts at {label}: a session that had read {label} entries could write its tree"
+    if ready.instructions is not None:
+        yield ready.instructions
+    if (unknown := beyond(ready.plan.harness, version_of(ready.plan.program))) is not None:
+        yield unknown
+    if import_folder(ready.spec.workdir):
+        yield OWN_TREE
 
 
 @contextmanager

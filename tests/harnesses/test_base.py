@@ -117,7 +117,7 @@ def test_a_major_version_beyond_the_tested_one_is_named(version: str, beyond: bo
     assert said is None or "3.0.0 is newer than amem knows: it is tested with 2.1.332" in said
 
 
-@pytest.mark.parametrize("name", registry.pins().keys() - {"node"})
+@pytest.mark.parametrize("name", sorted(registry.pins().keys() - {"node"}))
 def test_the_pinned_version_is_neither_too_old_nor_too_new(name: str) -> None:
     harness, pin = registry.load(name), registry.pins()[name]
     assert base.outdated(harness, pin.version) is None and base.newer(harness, pin.version, pin.version) is None
