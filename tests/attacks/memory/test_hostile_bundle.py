@@ -263,7 +263,7 @@ def test_the_owners_own_keeps_tiers_and_promotions_and_verifies(tmp_path: Path) 
         found = second.store.read(entry.id)
         assert (found.tier, found.author, found.version) == (Tier.CURATED, AGENT, 2)
         assert [(one.to, one.why, one.state) for one in second.ledger.promotions(entry.id)] == [("curated", "Checked it.", "landed")]
-        assert verify(second.root, second.store, second.ledger.promotions, frozenset()).broken == ()
+        assert verify(second.root, second.store, second.grants, second.ledger, frozenset()).broken == ()
         again = land(second, owner(second), file, KEY, domain="dom-me", floor=Label.PUBLIC)
         assert (again.landed, len(again.skipped)) == ((), 2)
         other = land(second, owner(second, "dom-open"), file, KEY, domain="dom-open", floor=Label.RESTRICTED)
