@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -233,7 +234,9 @@ def _extract(stream: IO[bytes], target: Path) -> str:
     target.mkdir(mode=0o700)
     try:
         with tarfile.open(fileobj=cast(IO[bytes], digest), mode="r|*") as archive:
-            archive.extractall(target, numeric_owner=True, filter=_member)
+            # What may be taken is settled here: Python before 3.11.4 has no filters, and one from 3.12 on asks for their name.
+            trusted: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+            archive.extractall(target, _members(archive, os.path.realpath(target)), numeric_owner=True, **trusted)
     except (tarfile.TarError, EOFError) as error:
         raise IntegrityError(f"the archive cannot be unpacked: {error}", hint="make image") from error
     while digest.read(_PIECE_BYTES):
@@ -241,15 +244,22 @@ def _extract(stream: IO[bytes], target: Path) -> str:
     return digest.hexdigest()
 
 
-def _member(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
-    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        return None
-    # Of a hard link the filter of the standard library looks at the name alone; what it leads to would be a file of this machine.
-    first = os.path.realpath(os.path.join(target, member.linkname))
-    if member.islnk() and not (is_below(first, os.path.realpath(target)) and os.path.isfile(first)):
-        raise tarfile.LinkOutsideDestinationError(member, first)
-    found = tarfile.tar_filter(member, target)
-    return found.replace(mode=(found.mode or 0) | 0o700, deep=False) if found.isdir() else found
+def _members(archive: tarfile.TarFile, target: str) -> Iterator[tarfile.TarInfo]:
+    """What is unpacked, as it is. Raises tarfile.ExtractError for a name, or a hard link, that leads out of the target."""
+    for member in archive:
+        if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+            continue
+        taken = copy(member)
+        taken.name = member.name.lstrip("/")
+        place = os.path.realpath(os.path.join(target, taken.name))  # through the links that were unpacked before
+        if not is_below(place, target):
+            raise tarfile.ExtractError(f"{member.name[:200]!r} leads out of the image")
+        if member.islnk():  # what it leads to could be a file of this machine
+            first = os.path.realpath(os.path.join(target, member.linkname))
+            if not (is_below(first, target) and os.path.isfile(first)):
+                raise tarfile.ExtractError(f"{member.name[:200]!r} is a link to {member.linkname[:200]!r}, which is not in the image")
+        taken.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0)
+        yield taken
 
 
 class _Digesting:
