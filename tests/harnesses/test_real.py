@@ -126,6 +126,7 @@ def test_a_work_tree_cannot_switch_the_guard_off_and_a_note_is_left(place: Place
 FAULTS = [*map(str, (400, 401, 403, 404, 429, 500, 529)), "refused", "stall"]
 SAID = {
     "404": r"404|scripted trouble|not found|selected model .* may not exist",
+    "500": r"500|scripted trouble|experiencing high demand",
     "refused": r"refused|502|unreachable|cannot be reached|failed|connection error",
     "stall": r"stall|timed? ?out|idle|partial|closed|disconnect|incomplete|terminated|interrupt|network|decoding|reset|EOF|50[0-9]",
 }
