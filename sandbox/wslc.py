@@ -16,6 +16,8 @@ RECORD = "/amem"
 """Where the egress container has the root."""
 LOGINS = (".claude", ".codex", ".gemini")
 """Folders of the owner's home with a harness's login: read-only, and in the egress container only."""
+HOME = "/root"
+"""Where the egress container has them."""
 
 
 def before(session: str) -> tuple[tuple[str, ...], ...]:
@@ -25,7 +27,7 @@ def before(session: str) -> tuple[tuple[str, ...], ...]:
 
 def egress(session: str, image: str, root: str, home: str, keys: Iterable[str], argv: tuple[str, ...]) -> tuple[str, ...]:
     """The egress container, which runs `argv`, with the keys of these names."""
-    logins = [part for name in LOGINS for part in ("--volume", f"{home}/{name}:/root/{name}:ro")]
+    logins = [part for name in LOGINS for part in ("--volume", f"{home}/{name}:{HOME}/{name}:ro")]
     named = [part for name in keys for part in ("--env", name)]
     return (
         PROGRAM, "run", "--rm", "--detach", "--name", f"{_name(session)}-egress", "--volume", f"{_name(session)}:{SHARED}",

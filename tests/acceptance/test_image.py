@@ -90,7 +90,7 @@ def test_a_running_session_keeps_its_image_while_another_is_unpacked(place: Plac
 
 def test_what_an_unpacking_left_that_was_killed_is_cleared_and_never_current(place: Place, small: Path) -> None:
     folder = place.root / "state/image"
-    (folder / ".part-of-a-killed-one/root/usr").mkdir(parents=True)
+    (folder / ".part-of-a-killed-one" / "root" / "usr").mkdir(parents=True)
     assert place.amem("image", "list", "--json").json["images"] == []
     assert place.amem("image", "unpack", "--from", str(small)).code == 0
     assert not list(folder.glob(".part-*")) and (folder / "current").is_symlink()

@@ -24,8 +24,8 @@ def desk(place: Place, provider: Running) -> Place:
 def launch(desk: Place, way: tuple[str, ...], machine: str, *words: str) -> Done:
     """`amem launch` on a machine that was shaped by a script, in namespaces that end with it."""
     command = desk.command("launch", "--harness", "command", *desk.launch_flags(), *words)
-    script = f'{machine}\ncode=0; "$@" || code=$?; find $DESK/root/state/homes -mindepth 1 -printf "home:%P "; exit $code'
-    env = {**desk.environment, "DESK": str(desk.base), "TREE": str(desk.tree)}
+    script = f'{machine}\ncode=0; "$@" || code=$?; find $ROOT/state/homes -mindepth 1 -printf "home:%P "; exit $code'
+    env = {**desk.environment, "DESK": str(desk.base), "ROOT": str(desk.root), "TREE": str(desk.tree)}
     done = subprocess.run(
         [*way, script, "sh", *command], cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
@@ -68,22 +68,22 @@ REFUSED = {
     ),
     "full disk": (
         MOUNTS,
-        "cp -a $DESK/root $DESK/saved; mount -t tmpfs -o size=1m x $DESK/root; cp -a $DESK/saved/. $DESK/root\n"
-        "dd if=/dev/zero of=$DESK/root/filler 2>/dev/null || true",
+        "cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m x $ROOT; cp -a $DESK/saved/. $ROOT\n"
+        "dd if=/dev/zero of=$ROOT/filler 2>/dev/null || true",
         "No space left on device",
         "df -h",
     ),
     "no inodes": (
         MOUNTS,
-        "cp -a $DESK/root $DESK/saved; mount -t tmpfs -o size=1m,nr_inodes=$(($(find $DESK/saved | wc -l) + 4)) x $DESK/root\n"
-        "cp -a $DESK/saved/. $DESK/root",
+        "cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m,nr_inodes=$(($(find $DESK/saved | wc -l) + 4)) x $ROOT\n"
+        "cp -a $DESK/saved/. $ROOT",
         "No space left on device",
         "df -i",
     ),
-    "a database that cannot be": (MOUNTS, "mkdir $DESK/root/state/usage.sqlite", "unable to open database file", "df -h"),
+    "a database that cannot be": (MOUNTS, "mkdir $ROOT/state/usage.sqlite", "unable to open database file", "df -h"),
     "read-only root": (
         MOUNTS,
-        "mount --bind $DESK/root $DESK/root; mount -o remount,bind,ro $DESK/root",
+        "mount --bind $ROOT $ROOT; mount -o remount,bind,ro $ROOT",
         "Read-only file system",
         "",
     ),

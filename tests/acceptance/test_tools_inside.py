@@ -148,7 +148,7 @@ def test_pip_installs_from_an_index(desk: Place, shelf: tuple[Path, int]) -> Non
             "far-1.0.dist-info/RECORD", "far.py,,\nfar-1.0.dist-info/METADATA,,\nfar-1.0.dist-info/WHEEL,,\nfar-1.0.dist-info/RECORD,,\n"
         )
     (folder / "simple" / "far" / "index.html").write_text(f'<a href="{made}">{made}</a>')
-    pip = f"env/bin/pip install -q --disable-pip-version-check --index-url http://127.0.0.1:{port}/simple/ far"
+    pip = f"env/bin/pip install -q --disable-pip-version-check -i http://127.0.0.1:{port}/simple/ far"
     script = f"{sys.executable} -m venv env && {pip} && env/bin/python -c 'import far; print(far.NAME)'"
     assert run(desk, script, "--host-port", str(port)).out.splitlines()[-1] == "far"
 

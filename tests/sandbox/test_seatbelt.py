@@ -4,9 +4,9 @@ from amem.sandbox import seatbelt
 from amem.sandbox.spec import Bind, SandboxSpec
 
 SPEC = SandboxSpec(
-    argv=("claude", "-p", "hi"), env=(("AMEM_TOKEN", "tok"), ("HOME", "/h")), workdir="/Users/me/work", cwd="/Users/me/work", home="/h",
-    port=7431, memory_dir="/state/inside", binds=(Bind("/opt/claude", "/opt/claude"), Bind("/Users/me/more", "/Users/me/more", True)),
-    hidden=("/Users/me/work/.keys",), protect=(".git/hooks", '.a"b\\c'),
+    argv=("claude", "-p", "hi"), env=(("AMEM_TOKEN", "tok"), ("HOME", "/h")), workdir="/Volumes/me/work", cwd="/Volumes/me/work", home="/h",
+    port=7431, memory_dir="/state/inside", binds=(Bind("/opt/claude", "/opt/claude"), Bind("/Volumes/me/more", "/Volumes/me/more", True)),
+    hidden=("/Volumes/me/work/.keys",), protect=(".git/hooks", '.a"b\\c'),
 )  # fmt: skip
 
 
@@ -36,12 +36,12 @@ def test_the_whole_profile() -> None:
   (subpath "/private/var/select")
   (subpath "/state/inside")
   (subpath "/opt/claude")
-  (subpath "/Users/me/more")
+  (subpath "/Volumes/me/more")
 )
 (allow file-read* file-write*
-  (subpath "/Users/me/work")
+  (subpath "/Volumes/me/work")
   (subpath "/h")
-  (subpath "/Users/me/more")
+  (subpath "/Volumes/me/more")
 )
 (allow file-read* file-write* file-ioctl
   (literal "/dev/null")
@@ -51,14 +51,14 @@ def test_the_whole_profile() -> None:
   (literal "/dev/tty")
 )
 (deny file-write*
-  (subpath "/Users/me/work/.git/hooks")
-  (subpath "/Users/me/work/.a\\"b\\\\c")
+  (subpath "/Volumes/me/work/.git/hooks")
+  (subpath "/Volumes/me/work/.a\\"b\\\\c")
 )
 (deny file-write*
-  (literal "/Users/me/work/.git")
+  (literal "/Volumes/me/work/.git")
 )
 (deny file-read* file-write*
-  (subpath "/Users/me/work/.keys")
+  (subpath "/Volumes/me/work/.keys")
 )
 (deny network*)
 (allow network-outbound (remote ip "localhost:4321"))
