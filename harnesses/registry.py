@@ -6,7 +6,6 @@ is asked through the `resolve` that the caller gives, so that the search itself 
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -66,6 +65,8 @@ def load(name: str) -> Harness:
     """The table of a harness. Raises UsageError that names the near miss."""
     module = HARNESSES.get(name)
     if module is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, HARNESSES, n=1)
         raise UsageError(
             f"no harness {name!r}; there are {', '.join(HARNESSES)}", hint=f"--harness {near[0]}" if near else None, harness=name

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -281,4 +280,6 @@ def _done(row: Sequence[Any] | None, event: "Event") -> Done | None:
     if row is None:
         return None
     task = rows.task(row)
+    from dataclasses import replace
+
     return Done(task, replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence))

@@ -47,6 +47,13 @@ def main() -> "NoReturn":
 
 def run(argv: list[str], stage: "Stage | None" = None) -> int:
     """Run one command line and return its exit code; errors are printed here, once."""
+    from amem.cli.standins import stand_ins
+
+    with stand_ins():
+        import pathlib  # noqa: F401
+
+        import click  # noqa: F401
+
     from amem.cli import exits, output
     from amem.cli import globals as global_flags
     from amem.errors import AmemError, UnavailableError

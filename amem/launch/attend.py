@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.errors import UnavailableError
@@ -34,12 +34,9 @@ MAX_ANSWER_BYTES = 64 << 20
 TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
 
 
-@dataclass(kw_only=True)
 class Outcome:
-    """What came of a session; the command prints it."""
+    """What came of a session; the command prints it. No data class: a launch would pay for the definition before its harness runs."""
 
-    session: str
-    label: Label
     exit: int = 1
     harness_exit: int | None = None
     reason: str | None = None
@@ -47,12 +44,16 @@ class Outcome:
     handoffs: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
-    plan_window: Mapping[str, float] = field(default_factory=dict)
+    plan_window: Mapping[str, float] = MappingProxyType({})
     """How much of its plan the harness says is used."""
     changed: "tuple[Change, ...]" = ()
     """What the session left that programs of the host may run or obey."""
-    notes: list[str] = field(default_factory=list)
-    """Sentences for the person."""
+
+    def __init__(self, *, session: str, label: Label) -> None:
+        self.session = session
+        self.label = label
+        self.notes: list[str] = []
+        """Sentences for the person."""
 
 
 class Ended(NamedTuple):

@@ -43,6 +43,15 @@ def test_a_commands_help_imports_click_and_nothing_of_the_servers() -> None:
     assert not found & {"aiohttp", "mcp", "asyncio", "pydantic"}
 
 
+@pytest.mark.parametrize(
+    "argv", [["task", "list"], ["launch", "--harness", "command", "--provider", "demo", "--workdir", "/usr", "--dry-run", "--", "true"]]
+)
+def test_what_is_waited_for_imports_nothing_it_could_do_without(tmp_path: Path, argv: list[str]) -> None:
+    root = ["--root", str(tmp_path / "root")]
+    assert run([*root, "init", "--owner", "human:asf:me"]) == 0
+    assert not imported_by(*root, *argv) & {"inspect", "dataclasses", "gettext", "uuid", "platform", "hashlib", "ssl", "aiohttp", "asyncio"}
+
+
 def test_the_overview_names_every_command_and_fits_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     text = overview("0")
     assert all(f"  {name} " in text for name in COMMANDS)
