@@ -16,8 +16,12 @@ def run(code: str) -> str:
 
 @pytest.mark.parametrize("name", STAND_INS)
 def test_afterwards_there_is_the_module_itself(name: str) -> None:
-    code = "print(name in sys.modules)\nimport importlib\nmodule = importlib.import_module(name)\nprint(module.__spec__.name, len(dir(module)) > 20)\n"
-    assert run(f"name = {name!r}\n{code}").split() == ["False", name, "True"]
+    code = (
+        f"print({name!r} in sys.modules)\n"
+        f"import importlib\nmodule = importlib.import_module({name!r})\n"
+        "print(module.__spec__.name, len(dir(module)) > 20)\n"
+    )
+    assert run(code).split() == ["False", name, "True"]
 
 
 def test_what_a_stand_in_does_not_know_is_the_modules() -> None:
