@@ -44,9 +44,13 @@ def admit_task(work: Work, task: Task, by: str) -> tuple[Move, ...]:
     task = work.do(ev.Admitted(task=task.id, by=by, at_ms=work.at(task)))
     if not task.depends_on:
         return ()
-    moves = rank.raised(task, upstream(work, task.depends_on), work.rubric)
+    moves = _rises(work, task, upstream(work, task.depends_on))
     move(work, moves, SYSTEM)
     return moves
+
+
+def _rises(work: Work, task: Task, waits_on: Sequence[Task]) -> tuple[Move, ...]:
+    return rank.raised(task, waits_on, work.rubric, work.get(task.parent) if task.parent else None)
 
 
 def lift(work: Work, task: Task) -> None:
@@ -54,7 +58,7 @@ def lift(work: Work, task: Task) -> None:
     waiting = [one for one in work.tasks.values() if task.id in one.depends_on and one.status.open and one.status is not Status.PROPOSED]
     if waiting:
         top = max(waiting, key=lambda one: one.rank)
-        move(work, rank.raised(top, [task, *upstream(work, task.depends_on)], work.rubric), SYSTEM)
+        move(work, _rises(work, top, [task, *upstream(work, task.depends_on)]), SYSTEM)
 
 
 def upstream(work: Work, needs: Sequence[str]) -> list[Task]:
@@ -138,7 +142,7 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     lessons = tuple(dict.fromkeys([*old.lessons, *(one for part in chain for one in part.handoffs)]))
     parent = work.get(old.parent) if old.parent else None
     priority, value = rank.filed(old.priority, parent)
-    needs = tuple(dict.fromkeys(_standing(work, one) for one in old.depends_on))
+    needs = tuple(dict.fromkeys(standing(work, one) for one in old.depends_on))
     work.load(needs)
     name = ids.draw("task", work.tx.domain)
     new = work.do(
@@ -158,7 +162,7 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     return work.tasks[name]
 
 
-def _standing(work: Work, need: str) -> str:
+def standing(work: Work, need: str) -> str:
     """The task that stands for a need by now: the latest retry of one that was invalidated, else the need itself."""
     while work.get(need).status is Status.INVALIDATED and (later := work.ids("retried", origin=f"retry:{need}")):
         need = later[0]

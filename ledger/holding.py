@@ -40,7 +40,7 @@ def closed_by(task: Task, fence: int) -> bool:
 
 def give_back(work: Work, task: Task) -> Task:
     """The task, back in the pool if its lease has ended."""
-    if task.status is Status.CLAIMED and (task.lease_ends_ms or 0) <= work.at(task):
+    if task.at(work.at(task)) is not task:
         return work.do(ev.Released(task=task.id, by=SYSTEM, at_ms=work.at(task), fence=task.fence, why=LEASE_ENDED))
     return task
 

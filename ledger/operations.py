@@ -12,7 +12,7 @@ from amem.ledger import events as ev
 from amem.ledger import promotions, rank, rows
 from amem.ledger.backend import Backend, Done, Tx
 from amem.ledger.draft import MAX_DEPENDENCIES, Draft, digest, prose
-from amem.ledger.filing import admit_task, again, file, move, resume, spawn
+from amem.ledger.filing import admit_task, again, file, move, resume, spawn, standing
 from amem.ledger.holding import closed_by, give_back, held, repeated, stale, sweep
 from amem.ledger.projection import BLOCKER_RUNS
 from amem.ledger.rank import DEFAULT, Move, Rubric
@@ -65,10 +65,15 @@ class Operations(Reading):
                 if isinstance(found, Refused):
                     return found
                 parent = found
-            missing = {*draft.depends_on} - {one.id for one in work.load(draft.depends_on)}
-            if missing:
+            needs = work.load(draft.depends_on)
+            if missing := {*draft.depends_on} - {one.id for one in needs}:
                 name = min(missing)
                 raise NotFoundError(f"{name}: the task it would wait on is not there", hint="amem task list", task=name)
+            for need in needs:
+                if need.status is Status.INVALIDATED:
+                    later = standing(work, need.id)
+                    hint = f"amem task retry {need.id}" if later == need.id else f"{later} is its retry: wait on that one"
+                    return Refused(Why.CONFLICT, f"{need.id} was invalidated: what waits on it could never be claimed", hint)
             twin = None
             if draft.subject is not None:
                 twin = digest(f"{draft.origin or ''}\0{draft.subject}")

@@ -8,6 +8,7 @@ whether it happened, so that nothing happens twice.
 
 import hashlib
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,8 +34,12 @@ _MIGRATIONS = ("postgres_001.sql", "postgres_002.sql")
 _OLDEST = 130000
 # Another transaction was in the way: the same again goes through.
 _CROSSED = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.LockNotAvailable)
-# The server is there and cannot write: a standby, or one that is being replaced.
-_NOT_NOW = (errors.ReadOnlySqlTransaction, errors.DiskFull, errors.TooManyConnections)
+# The server is there and cannot write now, for long or not; and what helps.
+_NOT_NOW: Mapping[type[psycopg.Error], str] = {
+    errors.ReadOnlySqlTransaction: "it may be a standby: name the primary in [ledger] url, or look at default_transaction_read_only",
+    errors.DiskFull: "make room on the server's disk",
+    errors.TooManyConnections: "run fewer workers, or raise max_connections on the server",
+}
 # Whether the two tables of the older layout are there, with its columns: other programs may have an `events` of their own.
 _OLDER = """
 select to_regclass('public.tasks') is not null and (
@@ -46,6 +51,7 @@ _SETTINGS = """
 set statement_timeout = 30000; set lock_timeout = 10000; set idle_in_transaction_session_timeout = 60000;
 set plan_cache_mode = force_generic_plan
 """
+_FULL = re.compile("too many clients|too many connections|connection slots")
 _HINT = "check [ledger] url in grants.toml and that the server runs"
 
 
@@ -311,18 +317,21 @@ class Postgres:
                 raise UnavailableError(
                     f"the ledger's server refuses: {_first_line(error)}", hint="grant create on its database and schema public to its user"
                 ) from error
-            except (*_CROSSED, *_NOT_NOW) as error:
+            except (*_CROSSED, *tuple(_NOT_NOW)) as error:
                 failure: psycopg.Error = error
+                hint = _NOT_NOW.get(type(error), "try it again")
             except psycopg.OperationalError as error:
                 with self._guard:
                     self._drop()
                 if (error.sqlstate or "").startswith("28") or "password authentication failed" in str(error):
                     raise UnavailableError(f"the ledger's server does not let amem in: {_first_line(error)}", hint=_HINT) from None
                 failure = error
+                # A connection that is refused has no code, only the server's words.
+                hint = _NOT_NOW[errors.TooManyConnections] if _FULL.search(str(error)) else _HINT
             except psycopg.Error as error:
                 raise IntegrityError(f"the ledger's server: {_first_line(error)}", hint="amem reindex --ledger --check") from error
             if time.monotonic() + delay_s > until:
-                raise UnavailableError(f"the ledger's server: {_first_line(failure)}", hint=_HINT) from None
+                raise UnavailableError(f"the ledger's server: {_first_line(failure)}", hint=hint) from None
             # Apart from each other, so that those who met once do not meet again.
             time.sleep(delay_s * random.uniform(0.5, 1.0))
             delay_s = min(delay_s * 2, 1.0)

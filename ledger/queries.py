@@ -5,6 +5,7 @@ words, which are replaced when a file is loaded and never take a value from outs
 `@task @event @need @text @requirement @promotion` the tables; `@columns` the columns of a task `t` (`@bare` without the `t`, in SQLite);
 `:name` a value; `@any(name)` in a list of values; `@mine` of this domain (a table of its own in PostgreSQL);
 `@lock` locks the rows read; `@skip` the same, passing over locked ones;
+`@late` whether the lease of a task `t` has ended at `:now`;
 `@now` the ledger's clock in milliseconds (PostgreSQL only).
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from amem.ledger.rows import COLUMNS
 
+_LATE = "t.status = 'claimed' and t.lease_ends_ms <= :now"
 TABLES = ("task", "event", "need", "text", "requirement", "promotion")
 _BLOCK = re.compile(r"^-- (\w+) --\n", re.M)
 _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
@@ -44,7 +46,7 @@ def sqlite() -> Mapping[str, str]:
 def lite(body: str) -> str:
     """A statement in SQLite's words."""
     body = re.sub(r"@any\((\w+)\)", r"in (select value from json_each(:\1))", body)
-    words = {"columns": _COLUMNS, "bare": ", ".join(COLUMNS), "mine": "t.domain = :domain", "lock": "", "skip": ""}
+    words = {"columns": _COLUMNS, "bare": ", ".join(COLUMNS), "mine": "t.domain = :domain", "late": _LATE, "lock": "", "skip": ""}
     words |= {name: name for name in TABLES}
     return re.sub(r"@(\w+)", lambda found: words[found[1]], body)
 
@@ -57,7 +59,7 @@ def postgres(schema: str, now: str) -> dict[str, str]:
 def pg(body: str, schema: str, now: str) -> str:
     """A statement in PostgreSQL's words."""
     body = re.sub(r"@any\((\w+)\)", r"= any(:\1)", body)
-    words = {"columns": _COLUMNS, "mine": "true", "lock": "for update of t", "skip": "for update of t skip locked", "now": now}
-    words |= {name: f'"{schema}".{name}' for name in TABLES}
+    words = {"columns": _COLUMNS, "mine": "true", "late": _LATE, "lock": "for update of t", "skip": "for update of t skip locked"}
+    words |= {"now": now} | {name: f'"{schema}".{name}' for name in TABLES}
     body = re.sub(r"@(\w+)", lambda found: words[found[1]], body)
     return re.sub(r"(?<![:\w]):([a-z_][a-z0-9_]*)", r"%(\1)s", body)

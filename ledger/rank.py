@@ -2,7 +2,7 @@
 
 Rank moves in two places only: when a task is admitted, what it waits on rises above it (and so does what takes the place of such a need);
 and in the owner's rescore, where everything is reckoned anew from the filed priority, so that rescoring twice moves nothing the second
-time.
+time. A task that was filed from another one lifts nothing above that one while it is open.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,9 +60,11 @@ def filed(priority: int, under: Task | None) -> tuple[int, float]:
     return held, min(float(held), under.rank)
 
 
-def raised(task: Task, waits_on: Iterable[Task], rubric: Rubric = DEFAULT) -> tuple[Move, ...]:
-    """The rises of the open tasks that a newly admitted one waits on, directly or not."""
+def raised(task: Task, waits_on: Sequence[Task], rubric: Rubric = DEFAULT, under: Task | None = None) -> tuple[Move, ...]:
+    """The rises of the open tasks that a newly admitted one waits on, directly or not; none above the task that it was filed `under`."""
     rank = round(task.rank + rubric.unblock, 3)
+    if under is not None and under.status.open and under.id not in (one.id for one in waits_on):
+        rank = min(rank, max(task.rank, under.rank))
     why = f"{task.id} waits on it"
     return tuple(Move(one.id, one.rank, rank, why, task.id) for one in waits_on if one.status.open and one.rank < rank)
 
@@ -84,6 +86,8 @@ def rescored(tasks: Sequence[Task], *, at_ms: int, completed: int = 0, curated: 
             continue
         for other, waits in edges:
             wanted = round(rank[task.id] + (rubric.unblock if waits else 0.0), 3)
+            if waits and task.parent in by_id and task.parent not in task.depends_on:
+                wanted = min(wanted, max(rank[task.id], rank[task.parent]))
             if wanted > rank[other]:
                 rank[other], serves[other] = wanted, task.id
                 why[other] = f"{task.id} waits on it" if waits else f"it serves {task.id}"

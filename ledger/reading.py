@@ -111,10 +111,11 @@ class Reading:
             counting = f"select count(*) from (select 1 from @task t where {where} limit {filter.count_to}) found"
 
         def ask(tx: Tx) -> tuple[tuple[Task, ...], int]:
-            mine = {**values, "domain": tx.domain}
+            now_ms = tx.now()
+            mine = {**values, "domain": tx.domain, "now": now_ms}
             total = int(tx.select(counting, mine)[0][0])
             found = tx.select(f"select @columns from @task t where {where} order by t.rank desc, t.seq{last}", mine)
-            return listed(found), total
+            return _standing(found, now_ms), total
 
         parts = [self._backend.read(domain, ask) for domain in filter.domains]
         tasks = [task for part, _ in parts for task in part]
@@ -125,7 +126,7 @@ class Reading:
 
     def tree(self, task: str) -> tuple[Task, ...]:
         """See `store.Ledger`."""
-        found = self._backend.read(domain_of(known(task)), lambda tx: listed(tx.rows("tree", {"id": task})))
+        found = self._backend.read(domain_of(known(task)), lambda tx: _standing(tx.rows("tree", {"id": task}), tx.now()))
         if not found:
             raise not_found(task)
         return found
@@ -141,9 +142,9 @@ class Reading:
 
     def stats(self, domain: str, *, since_ms: int = 0) -> Stats:
         """See `store.Ledger`."""
-        values = {"domain": domain, "since": since_ms}
 
         def ask(tx: Tx) -> Stats:
+            values = {"domain": domain, "since": since_ms, "now": tx.now()}
             by_status: Counter[str] = Counter()
             by_family: dict[str, Counter[str]] = defaultdict(Counter)
             invalidated: Counter[str] = Counter()
@@ -220,7 +221,12 @@ class Reading:
 
 
 def _some(ids: Sequence[str], tx: Tx) -> dict[str, Task]:
-    return {task.id: task for task in listed(tx.select("select @columns from @task t where t.id @any(ids)", {"ids": ids}))}
+    found = tx.select("select @columns from @task t where t.id @any(ids)", {"ids": ids})
+    return {task.id: task for task in _standing(found, tx.now())}
+
+
+def _standing(found: Sequence[Sequence[Any]], at_ms: int) -> tuple[Task, ...]:
+    return tuple(task.at(at_ms) for task in listed(found))
 
 
 def _where(filter: Filter) -> tuple[str, dict[str, Any]]:
@@ -230,7 +236,7 @@ def _where(filter: Filter) -> tuple[str, dict[str, Any]]:
     if all(status.open for status in filter.statuses):
         parts.append("t.open = 1")
     if {*filter.statuses} != {*OPEN} and {*filter.statuses} != {*Status}:
-        parts.append("t.status @any(statuses)")
+        parts.append("(case when @late then 'admitted' else t.status end) @any(statuses)")
         values["statuses"] = [status.value for status in filter.statuses]
     for name, condition in _CONDITIONS.items():
         value = getattr(filter, name)
@@ -248,6 +254,6 @@ _CONDITIONS = {
     "requires": "replace(' ' || t.requires || ' ', ' ' || :requires || ' ', '') <> ' ' || t.requires || ' '",
     "origin": "substr(t.origin, 1, length(:origin)) = :origin",
     "parent": "t.parent = :parent",
-    "session": "t.session = :session",
+    "session": "t.session = :session and not (@late)",
     "since_ms": "t.created_ms >= :since_ms",
 }

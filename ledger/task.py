@@ -116,6 +116,14 @@ class Task(NamedTuple):
             and (session is None or session == self.session)
         )
 
+    def at(self, at_ms: int) -> "Task":
+        """The task as it stands at an instant: one whose lease has ended is in the pool, though nobody has come by yet to put it there."""
+        if self.status is not Status.CLAIMED or (self.lease_ends_ms or 0) > at_ms:
+            return self
+        return self._replace(
+            status=Status.ADMITTED, holder=None, session=None, lease_ends_ms=None, reason=LEASE_ENDED, blocker=None, blocker_runs=0
+        )
+
     def allows(self, capabilities: Iterable[str]) -> bool:
         """Whether somebody with these capabilities may take it."""
         return covers(capabilities, self.requires)

@@ -281,7 +281,7 @@ def tree(context: Context, id: str, open_only: bool) -> int:
     rest = [(0, top)]  # a stack, because a tree may be of any depth
     while rest:
         depth, node = rest.pop()
-        holder = f" {node['holder']}" if "holder" in node else ""
+        holder = f" {node['holder']}" if "holder" in node else _ran_out(node["status"], node.get("reason"))
         origin = f" ({node['origin']})" if "origin" in node else ""
         print("  " * depth + one_line(f"{node['id']}  {node['status']}{holder}  {node['title']}{origin}"))
         rest += [(depth + 1, child) for child in reversed(node["children"])]
@@ -594,7 +594,15 @@ def _metered(context: Context, domain: str, session: str | None) -> dict[str, An
 def _state(task: "Task") -> str:
     if task.status == "admitted" and task.open_needs:
         return f"waits on {task.open_needs}"
-    return f"{task.status}" if task.status != "claimed" else f"held by {task.holder}"
+    if task.status == "claimed":
+        return f"held by {task.holder}"
+    return f"{task.status}{_ran_out(task.status, task.reason)}"
+
+
+def _ran_out(status: str, reason: str | None) -> str:
+    from amem.ledger.task import LEASE_ENDED
+
+    return " (lease ran out)" if status == "admitted" and reason == LEASE_ENDED else ""
 
 
 def _stale(context: Context, task: "Task") -> bool:

@@ -54,7 +54,7 @@ update @promotion set why = null where entry = :entry and why is not null return
 
 -- ended --
 -- Tasks whose lease is over.
-select t.id from @task t where @mine and t.status = 'claimed' and t.lease_ends_ms <= :now order by t.seq limit 200 @skip
+select t.id from @task t where @mine and @late order by t.seq limit 200 @skip
 
 -- twin --
 -- The latest task of a chain with the same filing.
@@ -103,7 +103,8 @@ select e.seq, e.kind, e.task, e.principal, e.at_ms, e.fence, e.data from @event 
 
 -- tally --
 -- Tasks by family, status and reason of invalidation.
-select t.family, t.status, case when t.status = 'invalidated' then t.reason end, count(*) from @task t
+select t.family, case when @late then 'admitted' else t.status end, case when t.status = 'invalidated' then t.reason end, count(*)
+from @task t
 where @mine and t.created_ms >= :since group by 1, 2, 3
 
 -- inflated --
@@ -112,7 +113,7 @@ select t.creator, count(*) from @task t where @mine and t.review = 'human' and t
 
 -- carried --
 -- The sets of requirements of tasks, by whether any such task waits and whether any was completed.
-select t.requires, max(case when t.status in ('admitted', 'blocked', 'proposed') then 1 else 0 end),
+select t.requires, max(case when t.status in ('admitted', 'blocked', 'proposed') or @late then 1 else 0 end),
     max(case when t.status = 'completed' then 1 else 0 end)
 from @task t where @mine and t.requires <> '' group by t.requires
 

@@ -198,8 +198,9 @@ def test_database_that_is_read_only_is_said(pg_dsn: str) -> None:
         connection.execute(f"alter database {name} set default_transaction_read_only = on".encode())
         connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'amem'")
         assert ledger.show(task.id).status is Status.ADMITTED
-        with pytest.raises(UnavailableError, match="read-only"):
+        with pytest.raises(UnavailableError, match="read-only") as caught:
             ledger.claim(DOM, by=BOT)
+        assert "name the primary" in (caught.value.hint or "")
         connection.execute("set default_transaction_read_only = off")
         connection.execute(f"alter database {name} reset default_transaction_read_only".encode())
         connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'amem'")
@@ -215,8 +216,9 @@ def test_server_out_of_connections_is_said_and_comes_back(pg_dsn: str) -> None:
             connection.execute("grant all on schema public to small")
             connection.execute("alter role small connection limit 1")
             dsn = make_conninfo(pg_dsn, user="small")
-            with opened(dsn), pytest.raises(UnavailableError, match="too many connections"):
+            with opened(dsn), pytest.raises(UnavailableError, match="too many connections") as caught:
                 opened(dsn, patience_s=0.3)
+            assert "max_connections" in (caught.value.hint or "")
             with opened(dsn) as ledger:
                 filed(ledger)
         finally:

@@ -79,6 +79,21 @@ def test_lease_that_ended_puts_the_task_back_and_refuses_its_holder(world: World
     assert [event.kind for event in ledger.events(task.id)] == ["created", "admitted", "claimed", "released", "claimed"]
 
 
+def test_task_whose_lease_ended_is_shown_as_ready_before_anybody_claims_it(world: World, ledger: Ledger) -> None:
+    parent, other = admitted(ledger, priority=5), admitted(ledger)
+    task = claimed(ledger, SES, lease_ms=1000)
+    claimed(ledger, OTHER, lease_ms=9000)
+    world.tick(1000)
+    page = ledger.list(listing(statuses=(Status.ADMITTED,)))
+    for seen in (ledger.show(task.id), ledger.tasks([task.id])[task.id], ledger.tree(parent.id)[0], page.tasks[0]):
+        assert (seen.id, seen.status, seen.holder, seen.session, seen.reason) == (parent.id, Status.ADMITTED, None, None, "the lease ended")
+    assert page.total == 1
+    assert [one.id for one in ledger.list(listing(statuses=(Status.CLAIMED,))).tasks] == [other.id]
+    assert (ledger.list(listing(session=SES)).total, ledger.list(listing(session=OTHER)).total) == (0, 1)
+    assert ledger.stats(DOM).by_status == {"admitted": 1, "claimed": 1}
+    assert [event.kind for event in ledger.events(task.id)] == ["created", "admitted", "claimed"]
+
+
 def test_one_lost_heartbeat_is_harmless(world: World, ledger: Ledger) -> None:
     admitted(ledger)
     task = claimed(ledger, SES, lease_ms=600_000)
@@ -167,6 +182,20 @@ def test_missing_foreign_or_malformed_dependency_is_refused_in_a_sentence(ledger
     assert ledger.list(listing(statuses=EVERY)).total == 1
 
 
+def test_task_cannot_wait_on_one_that_was_invalidated_but_on_its_retry(ledger: Ledger) -> None:
+    need = filed(ledger)
+    ledger.invalidate(need.id, by=ME)
+    no = refused(ledger.create(Draft(domain=DOM, title="x", depends_on=(need.id,)), by=ME), Why.CONFLICT)
+    assert (no.reason, no.hint) == (
+        f"{need.id} was invalidated: what waits on it could never be claimed", f"amem task retry {need.id}",
+    )  # fmt: skip
+    again = ledger.retry(need.id, by=ME)
+    assert isinstance(again, Task)
+    no = refused(ledger.create(Draft(domain=DOM, title="x", depends_on=(need.id,)), by=ME), Why.CONFLICT)
+    assert no.hint == f"{again.id} is its retry: wait on that one"
+    filed(ledger, depends_on=(again.id,))
+
+
 def test_admission_raises_what_the_task_waits_on_transitively(ledger: Ledger) -> None:
     bottom = admitted(ledger, priority=1)
     middle = admitted(ledger, priority=2, depends_on=(bottom.id,))
@@ -211,6 +240,16 @@ def test_session_files_nothing_above_the_task_it_holds(ledger: Ledger) -> None:
     ).task
     assert (child.priority, child.rank, child.parent, child.origin) == (4, 4.0, held.id, f"task:{held.id}")
     assert child.status is Status.ADMITTED
+
+
+def test_what_a_session_files_lifts_nothing_above_the_task_it_holds(ledger: Ledger) -> None:
+    other, held = filed(ledger, "other", priority=1), admitted(ledger, "held", priority=5)
+    by = {"by": BOT, "under": holding(claimed(ledger, SES)), "session": SES, "admit_own": True}
+    first = ledger.create(Draft(domain=DOM, title="first", priority=2), **by).task
+    ledger.create(Draft(domain=DOM, title="second", priority=9, depends_on=(first.id, other.id)), **by)
+    assert {ledger.show(one.id).rank for one in (held, first, other)} == {5.0}
+    ledger.rescore(DOM, by=ME)
+    assert {task.rank for task in ledger.list(listing()).tasks} == {5.0}
 
 
 def test_filing_that_asks_for_more_than_its_filer_holds_stays_proposed_for_review(ledger: Ledger) -> None:
