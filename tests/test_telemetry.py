@@ -136,7 +136,7 @@ SPAN = Span("task.claimed", b"t" * 16, 5, 7, {"s": "é", "n": -1, "big": 1 << 40
 
 
 def test_the_protocols_own_package_reads_what_is_sent() -> None:
-    service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="opentelemetry-proto is not installed")
+    service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="pip install -r requirements/dev.txt")
     request = service.ExportTraceServiceRequest.FromString(encoded([SPAN], {"service.name": "amem"}))
     (found,) = request.resource_spans[0].scope_spans[0].spans
     assert (found.name, found.trace_id, len(found.span_id), found.kind) == ("task.claimed", b"t" * 16, 8, 1)
