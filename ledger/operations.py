@@ -72,7 +72,7 @@ class Operations(Reading):
             for need in needs:
                 if need.status is Status.INVALIDATED:
                     later = standing(work, need.id)
-                    hint = f"amem task retry {need.id}" if later == need.id else f"{later} is its retry: wait on that one"
+                    hint = f"amem task retry {need.id}" if later == need.id else f"wait on its retry {later}"
                     return Refused(Why.CONFLICT, f"{need.id} was invalidated: what waits on it could never be claimed", hint)
             twin = None
             if draft.subject is not None:

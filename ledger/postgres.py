@@ -317,7 +317,7 @@ class Postgres:
                 raise UnavailableError(
                     f"the ledger's server refuses: {_first_line(error)}", hint="grant create on its database and schema public to its user"
                 ) from error
-            except (*_CROSSED, *tuple(_NOT_NOW)) as error:
+            except (*_CROSSED, errors.ReadOnlySqlTransaction, errors.DiskFull, errors.TooManyConnections) as error:
                 failure: psycopg.Error = error
                 hint = _NOT_NOW.get(type(error), "try it again")
             except psycopg.OperationalError as error:

@@ -532,7 +532,7 @@ def _holding(context: Context, ledger: "Ledger", id: str, fence: int | None) -> 
     """The number of the claim to act under: the one named, else the acting person's. Raises ConflictError before anything is written."""
     task = ledger.show(_readable(context, id))
     if fence is None and (task.status != "claimed" or task.holder != context.principal):
-        holder = f"{task.holder} holds it under fence {task.fence}" if task.status == "claimed" else f"it is {task.status}"
+        holder = f"{task.holder} holds it under fence {task.fence}" if task.status == "claimed" else f"it is {_state(task)}"
         raise ConflictError(f"{id}: you do not hold it: {holder}", hint=f"amem task claim {id}")
     number = task.fence if fence is None else fence
     if not task.held(number, ledger.now_ms(), None):

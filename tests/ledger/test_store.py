@@ -192,7 +192,7 @@ def test_task_cannot_wait_on_one_that_was_invalidated_but_on_its_retry(ledger: L
     again = ledger.retry(need.id, by=ME)
     assert isinstance(again, Task)
     no = refused(ledger.create(Draft(domain=DOM, title="x", depends_on=(need.id,)), by=ME), Why.CONFLICT)
-    assert no.hint == f"{again.id} is its retry: wait on that one"
+    assert no.hint == f"wait on its retry {again.id}"
     filed(ledger, depends_on=(again.id,))
 
 
