@@ -7,7 +7,9 @@ forked as the launcher's first act. "cold" is a new interpreter that forks, plan
 system folders, /etc entries, own /proc and /dev, tmpfs, a home and a work tree, no capabilities, a clean environment and our own filter;
 it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures are medians,
 a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself with
-everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock.
+everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor" is
+an interpreter that does nothing but load what any such command needs (click, TOML, typing, SQLite, ctypes), with the stand-ins that `amem`
+uses too, and then runs the same; "cold, floor" one without `site` that loads typing and ctypes, and then takes a step.
 bwrap and srt are looked for on PATH, in `build/peers` and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
 """
 
@@ -45,6 +47,17 @@ asked = spec.SandboxSpec(argv=("/bin/true",), env=env, workdir=work, cwd=work, h
 code = stage.start(asked, plan(asked, host.facts(asked))).wait()
 import os; os._exit(code)
 """
+
+
+FLOOR = """
+import gc, os, sys; gc.disable(); sys.path.insert(0, sys.argv[1])
+from amem.cli.standins import stand_ins
+with stand_ins():
+    import pathlib, click
+import json, tomllib, typing, ctypes, pysqlite3
+os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])
+"""
+LOOK = "date +%s%N > said"
 
 
 def spec(base: Path, work: Path) -> SandboxSpec:
@@ -172,9 +185,13 @@ def run(rounds: int = 30) -> list[Row]:
             ways["bwrap"] = bwrap_ms
         if program := shutil.which("unshare"):
             ways["unshare"] = lambda line=[program, "-c", "-n", "-m", "-p", "-f", "-u", "-i", "-C", "/bin/true"]: command_ms(line)  # type: ignore[misc]
-        line, look = launch_line(base, "true"), launch_line(base, "sh", "-c", "date +%s%N > said")
+        line, look = launch_line(base, "true"), launch_line(base, "sh", "-c", LOOK)
         ways["whole"] = lambda: command_ms(line)
         ways["exec"] = lambda: exec_ms(look, base / "work" / "said")
+        loaded = [sys.executable, "-c", FLOOR, _package(), f"cd {base / 'work'}; {LOOK}"]
+        ways["exec, floor"] = lambda: exec_ms(loaded, base / "work" / "said")
+        bare = [sys.executable, "-I", "-S", "-c", "import typing, ctypes, os; os._exit(0)"]
+        ways["cold, floor"] = lambda: command_ms(bare) + step_ms(asked)
         if srt := srt_line(base):
             ways["srt"] = lambda: command_ms(srt)
         figures: dict[str, list[float]] = {name: [] for name in ways}
@@ -195,9 +212,11 @@ def _rows(figures: dict[str, list[float]]) -> list[Row]:
     goals = [
         ("step", "bwrap", 1.0, "≤ 1 × bwrap"),
         ("cold", "bwrap", 2.0, "≤ 2 × bwrap"),
+        ("cold, floor", "bwrap", None, "imports and a step"),
         ("step", "unshare", None, "for scale"),
         ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
         ("exec", "bwrap", 6.0, "≤ 6 × bwrap"),
+        ("exec, floor", "bwrap", None, "imports and no sandbox"),
         ("whole", "srt", 0.5, "≤ 0.5 × srt"),
     ]
     rows = []
