@@ -96,7 +96,7 @@ HARNESS = Harness(
     mcp_tool="memory__{tool}",
     login=Login(file=".grok/auth.json", command="grok login", rewritten=True),
     tunnel_hosts=("cli-chat-proxy.grok.com:443", "auth.x.ai:443"),
-    transcripts=(".grok/sessions/*/*/chat_history.jsonl",),
+    transcripts=(".grok/sessions/*/*/updates.jsonl",),
     transcript_shape="grok",
     usage=(".grok/sessions/*/*/usage.json",),
 )

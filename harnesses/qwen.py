@@ -80,6 +80,6 @@ HARNESS = Harness(
     refusals={Auth.SUBSCRIPTION: "Qwen's free login tier ended in April 2026"},
     transcripts=(".qwen/projects/*/chats/*.jsonl",),
     transcript_shape="qwen",
-    usage=(".qwen/usage_record.jsonl",),
+    usage=(".qwen/usage_record.jsonl", ".qwen/projects/*/chats/*.jsonl"),
     version=Version(floor=(0, 24), reason="0.15, which npm picks on Node 20 without a word, has other hooks and settings"),
 )

@@ -51,7 +51,7 @@ class _Sum:
 
 
 def read(shape: str, files: Iterable[Iterable[Event]]) -> Totals:
-    """Total the events of a session's files, each a stream of JSON objects. A shape that is not known used nothing."""
+    """Total the events of a session's files, the last written first, each a stream of JSON objects. An unknown shape used nothing."""
     total = _Sum()
     reader = READERS.get(shape)
     if reader is not None:
@@ -66,12 +66,14 @@ def _claude(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
     whole: Event | None = None
     messages: dict[tuple[int, str], Event] = {}
     for number, events in enumerate(files):
+        state: Event | None = None
         for event in events:
             message = _table(event.get("message"))
             if event.get("type") == "cost-state" and isinstance(event.get("modelUsage"), dict):
-                whole = event["modelUsage"]
+                state = event["modelUsage"]
             elif event.get("type") == "assistant" and isinstance(message.get("id"), str):
                 messages[number, message["id"]] = message
+        whole = whole if whole is not None else state
     if whole is not None:
         for model, used in whole.items():
             _exclusive(total, model, used, "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
@@ -84,7 +86,9 @@ def _claude(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
 
 
 def _codex(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
-    """The last running total of each rollout; a subagent has a rollout of its own, which its parent's total leaves out."""
+    """The last running total of each rollout, which two kinds of line tell. A subagent has a rollout of its own, and its parent's total
+    leaves it out.
+    """
     names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens", "reasoning_output_tokens")
     for events in files:
         model: Any = None
@@ -93,6 +97,8 @@ def _codex(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
             payload = _table(event.get("payload"))
             if event.get("type") == "turn_context":
                 model = payload.get("model") or model
+            elif event.get("type") == "token_usage_record":
+                last = _table(payload.get("thread_token_usage")) or last
             elif payload.get("type") == "token_count":
                 last = _table(_table(payload.get("info")).get("total_token_usage")) or last
                 total.window = _table(_table(payload.get("rate_limits")).get("primary")) or total.window
@@ -116,11 +122,23 @@ def _gemini(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
 
 
 def _qwen(total: _Sum, files: Iterable[Iterable[Event]]) -> None:
-    """One line a session in `usage_record.jsonl`, subagents and side calls included; output includes the thoughts."""
+    """One line a session in `usage_record.jsonl`, subagents and side calls included; output includes the thoughts. Without one (a killed
+    run) the calls that its transcripts tell of.
+    """
+    calls: list[Event] = []
+    records = 0
     for events in files:
         for event in events:
             for model, used in _table(event.get("models")).items():
+                records += 1
                 total.inclusive(model, used, ("inputTokens", "outputTokens", "cachedTokens", "", "thoughtsTokens"))
+            told = _table(_table(event.get("systemPayload")).get("uiEvent"))
+            if told.get("event.name") == "qwen-code.api_response":
+                calls.append(told)
+    if not records:
+        names = ("input_token_count", "output_token_count", "cached_content_token_count", "", "thoughts_token_count")
+        for told in calls:
+            total.inclusive(told.get("model"), told, names)
 
 
 def _grok(total: _Sum, files: Iterable[Iterable[Event]]) -> None:

@@ -24,6 +24,7 @@ default = "{label}"                  # classification of what is written without
 admit_own = true                       # a task that a session files from a task it holds starts as admitted
 transcript_retention_days = 30
 contexts = true                        # keep what each model call sent and got
+transcripts = true                     # keep the harness's own account of each session
 
 # The longest matching pattern wins; where none matches there is no access.
 [grants.{domain}.principals."agent:*"]

@@ -6,7 +6,7 @@ a line in `$HOME/.amem/hook-errors.log` and the hook ends well.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from time import gmtime, strftime
 from typing import Any
 
@@ -38,14 +38,8 @@ def leave(kind: str, harness: str, read_event: Callable[[], bytes]) -> None:
         _complain(home, f"{kind} {harness}: {error.__class__.__name__}: {error}")
 
 
-def unhooked(harness: str, path: str, lines: Iterable[bytes], session: str) -> str | None:
-    """The note that the launcher writes for a session that ended with none (Qwen headless, a SIGTERM); None where its model never spoke.
-
-    Pure; `path` is below the home.
-    """
-    found = turns.read(harness, lines)
-    if not any(turn.role == turns.ASSISTANT for turn in found):
-        return None
+def unhooked(harness: str, path: str, found: list[turns.Turn], session: str) -> str:
+    """The note that the launcher writes for a session that ended with none (Qwen headless, a SIGTERM). Pure; `path` is below the home."""
     return note(UNHOOKED, harness, {}, tail.of(path, found), session)
 
 

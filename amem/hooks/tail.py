@@ -34,8 +34,6 @@ def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
         return None
     if named.startswith("~/"):
         named = f"{home}{named[1:]}"
-    if harness == "grok":  # it names the stream of updates; the turns stand beside it
-        named = f"{os.path.dirname(named)}/chat_history.jsonl"
     path = os.path.realpath(named)
     return path if path.startswith(os.path.realpath(home) + "/") and os.path.isfile(path) else None
 
@@ -48,7 +46,7 @@ def read(harness: str, path: str, home: str) -> Tail:
         if not numbered:
             file.seek(size - END_BYTES)
             file.readline()
-        return of(os.path.relpath(path, os.path.realpath(home)), turns.read(harness, file), numbered=numbered)
+        return of(os.path.relpath(path, os.path.realpath(home)), turns.read(harness, file).turns, numbered=numbered)
 
 
 def of(path: str, found: list[Turn], *, numbered: bool = True) -> Tail:

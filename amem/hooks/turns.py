@@ -1,9 +1,9 @@
 """Read a harness's transcript into numbered turns. Pure; the bytes are hostile, and nothing here raises for what they hold.
 
 Used inside by the hooks and on the host by everything that cites `transcript:<session>#<turn>`, so both count alike: a
-turn has its number from the line on which it first appears, whatever is appended later. A turn is what the user said,
-what the model said with its reasoning and tool calls, or what the tools answered. Reasoning stays within its turn and
-adds none. Subagents' own turns are not counted.
+turn has its number from the line on which it first appears, whatever is appended later; a line that stands there again makes
+no turn, and a compaction changes no number. A turn is what the user said, what the model said with its reasoning and tool calls, or
+what the tools answered. Reasoning stays within its turn and adds none. Subagents' own turns are not counted.
 """
 
 import json
@@ -12,10 +12,32 @@ from typing import Any, NamedTuple
 
 MAX_LINE_BYTES = 16 << 20
 """A longer line is passed over: no turn is that long, and the harnesses that log whole requests are not read from those."""
+MAX_LINES = 1_000_000
+MAX_TURNS = 100_000
+"""What comes after so many is not read."""
 
 USER, ASSISTANT, TOOL = "user", "assistant", "tool"
 RETURNED, SUMMARISED, WITHHELD = "returned", "summarised", "withheld"
 MARKS = {RETURNED: "[reasoning]", SUMMARISED: "[reasoning] (summarised)", WITHHELD: "[reasoning withheld by the provider]"}
+
+
+class Call(NamedTuple):
+    """A tool call within a turn."""
+
+    name: str
+    arguments: str
+    """As JSON, or as the model wrote them."""
+    size: int | None = None
+    """Bytes of what the tool answered; None where no answer says that it is this call's."""
+
+
+class Asked(NamedTuple):
+    """A tool call as an event gives it."""
+
+    name: str
+    arguments: str
+    id: str | None = None
+    """By which its answer names it."""
 
 
 class Piece(NamedTuple):
@@ -26,12 +48,15 @@ class Piece(NamedTuple):
     reasoning: str = ""
     how: str | None = None
     """How the reasoning stands: returned, summarised or withheld; None when there was none."""
-    tools: tuple[str, ...] = ()
-    """Tool calls: a name, a space, the arguments as JSON."""
+    tools: tuple[Asked, ...] = ()
     key: str | None = None
     """The harness's own id of the message, where later events may add to it."""
     replaces: bool = False
     """Whether this is the message anew, and not more of it."""
+    glued: bool = False
+    """Whether its words go on where those before it stopped, in the middle of a line."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Of tools' answers: the call's id and how many bytes it gave."""
 
 
 class Turn(NamedTuple):
@@ -43,13 +68,36 @@ class Turn(NamedTuple):
     text: str
     reasoning: str = ""
     how: str | None = None
-    tools: tuple[str, ...] = ()
+    tools: tuple[Call, ...] = ()
 
 
-def read(shape: str, lines: Iterable[bytes]) -> list[Turn]:
+class Transcript(NamedTuple):
+    """All that was read."""
+
+    turns: list[Turn]
+    bad: int = 0
+    """Lines that are no JSON object, or too long: passed over."""
+    cut: bool = False
+    """Whether there was more than is read."""
+    aside: bool = False
+    """Whether it is a subagent's own."""
+
+
+class Tally:
+    """What was not read of a file's lines."""
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self.cut = False
+        self.aside = False
+
+
+def read(shape: str, lines: Iterable[bytes]) -> Transcript:
     """The turns of a transcript. A shape that is not known has none."""
-    pieces = SHAPES.get(shape)
-    return [] if pieces is None else _numbered(piece for event in events(lines) for piece in pieces(event))
+    if shape not in SHAPES:
+        return Transcript([])
+    tally = Tally()
+    return Transcript(_numbered(_pieces(shape, lines, tally), tally), tally.bad, tally.cut, tally.aside)
 
 
 def render(turn: Turn) -> str:
@@ -58,20 +106,48 @@ def render(turn: Turn) -> str:
     if turn.how is not None:
         parts.append(f"{MARKS[turn.how]} {turn.reasoning}".rstrip())
     parts += [turn.text] if turn.text else []
-    parts += [f"-> {tool}" for tool in turn.tools]
+    parts += [f"-> {call.name} {call.arguments}" + (f" ({call.size} bytes)" if call.size is not None else "") for call in turn.tools]
     return "\n".join(parts)
 
 
-def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a transcript's lines; a torn or foreign line is passed over."""
-    for line in lines:
+def events(lines: Iterable[bytes], tally: Tally | None = None) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a transcript's lines; a torn or foreign line is passed over, and counted in `tally`."""
+    tally = tally or Tally()
+    for number, line in enumerate(lines):
+        if number == MAX_LINES:
+            tally.cut = True
+            return
+        event = None
         if len(line) <= MAX_LINE_BYTES:
             try:
                 event = json.loads(line)
             except (ValueError, RecursionError):
+                if not line.strip():
+                    continue
+        if isinstance(event, dict):
+            yield event
+        else:
+            tally.bad += 1
+
+
+def unrepeated(shape: str | None, found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events of a transcript without those that stand there again."""
+    known = SHAPES.get(shape or "")
+    seen: set[str] = set()
+    for event in found:
+        name = known.identity(event) if known else None
+        if isinstance(name, str) and name:
+            if name in seen:
                 continue
-            if isinstance(event, dict):
-                yield event
+            seen.add(name)
+        yield event
+
+
+def _pieces(shape: str, lines: Iterable[bytes], tally: Tally) -> Iterator[Piece]:
+    known = SHAPES[shape]
+    for event in unrepeated(shape, events(lines, tally)):
+        tally.aside = tally.aside or known.aside(event)
+        yield from known.pieces(event)
 
 
 class _Open:
@@ -86,34 +162,55 @@ class _Open:
     def clear(self) -> None:
         self.text: list[str] = []
         self.reasoning: list[str] = []
-        self.tools: list[str] = []
+        self.tools: dict[object, _Called] = {}
         self.how: str | None = None
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: Piece, calls: "dict[str, _Called]") -> None:
         if piece.replaces:
             self.clear()
-        self.text += filter(None, (piece.text,))
-        self.reasoning += filter(None, (piece.reasoning,))
-        self.tools += piece.tools
+        for words, new in ((self.text, piece.text), (self.reasoning, piece.reasoning)):
+            if new:
+                words += ("", new) if piece.glued or not words else ("\n", new)
+        for asked in piece.tools:
+            call = _Called(asked.name, asked.arguments)
+            self.tools[asked.id or call] = call  # one call may be told in several lines; the last holds
+            if asked.id:
+                calls[asked.id] = call
+        for id, size in piece.sizes:
+            if id in calls:
+                calls[id].size = size
         if self.how in (None, WITHHELD):
             self.how = piece.how or self.how
 
     def closed(self, n: int) -> Turn:
-        return Turn(n, self.role, _clean("\n".join(self.text)), _clean("\n".join(self.reasoning)), self.how, tuple(map(_clean, self.tools)))
+        calls = tuple(Call(_clean(call.name), _clean(call.arguments), call.size) for call in self.tools.values())
+        return Turn(n, self.role, _clean("".join(self.text)), _clean("".join(self.reasoning)), self.how, calls)
 
 
-def _numbered(pieces: Iterable[Piece]) -> list[Turn]:
+class _Called:
+    __slots__ = ("arguments", "name", "size")
+
+    def __init__(self, name: str, arguments: str) -> None:
+        self.name, self.arguments = name, arguments
+        self.size: int | None = None
+
+
+def _numbered(pieces: Iterable[Piece], tally: Tally) -> list[Turn]:
     turns: list[_Open] = []
     by_key: dict[tuple[str, str], _Open] = {}
+    calls: dict[str, _Called] = {}
     for piece in pieces:
         turn = by_key.get((piece.role, piece.key)) if piece.key is not None else None
         if turn is None and turns and (turns[-1].role, turns[-1].key) == (piece.role, piece.key) and piece.role != USER:
             turn = turns[-1]
         if turn is None:
+            if len(turns) == MAX_TURNS:
+                tally.cut = True
+                continue  # what is told of turns that are known still counts
             turns.append(turn := _Open(piece.role, piece.key))
         if piece.key is not None:
             by_key[piece.role, piece.key] = turn
-        turn.add(piece)
+        turn.add(piece, calls)
     return [turn.closed(n) for n, turn in enumerate(turns, start=1)]
 
 
@@ -128,13 +225,12 @@ def _clean(text: str) -> str:
 def _claude(event: dict[str, Any]) -> Iterator[Piece]:
     """Claude Code 2.1.332: a line for each content block, the same message id on all blocks of one message."""
     message = _table(event.get("message"))
-    if event.get("type") not in ("user", "assistant") or event.get("isSidechain") or event.get("isMeta"):
+    if event.get("type") not in ("user", "assistant") or any(event.get(name) for name in ("isSidechain", "isMeta", "isCompactSummary")):
         return
     content = message.get("content")
     if event["type"] == "user":
-        results = [_result(_text(block.get("content"))) for block in _blocks(content, "tool_result")]
-        if results:
-            yield Piece(TOOL, "\n".join(results))
+        if results := _blocks(content, "tool_result"):
+            yield _answers((block.get("tool_use_id"), _result(_text(block.get("content")))) for block in results)
         if said := _text(content):
             yield Piece(USER, said)
         return
@@ -149,7 +245,7 @@ def _claude(event: dict[str, Any]) -> Iterator[Piece]:
             case "redacted_thinking":
                 yield Piece(ASSISTANT, how=WITHHELD, key=key)
             case "tool_use":
-                yield Piece(ASSISTANT, tools=(_call(block.get("name"), block.get("input")),), key=key)
+                yield Piece(ASSISTANT, tools=(_call(block.get("name"), block.get("input"), block.get("id")),), key=key)
 
 
 _REJECTED = "The user doesn't want to proceed with this tool use."
@@ -175,9 +271,10 @@ def _codex(event: dict[str, Any]) -> Iterator[Piece]:
         case "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call":
             space = _string(item.get("namespace"))
             name = f"{space}__{_string(item.get('name'))}" if space else item.get("name") or item["type"]
-            yield Piece(ASSISTANT, tools=(_call(name, item.get("arguments", item.get("input", item.get("action")))),))
+            arguments = item.get("arguments", item.get("input", item.get("action")))
+            yield Piece(ASSISTANT, tools=(_call(name, arguments, item.get("call_id")),))
         case "function_call_output" | "custom_tool_call_output" | "tool_search_output":
-            yield Piece(TOOL, _text(item.get("output")))
+            yield _answers([(item.get("call_id"), _text(item.get("output")))])
 
 
 def _gemini(event: dict[str, Any]) -> Iterator[Piece]:
@@ -196,24 +293,25 @@ def _gemini(event: dict[str, Any]) -> Iterator[Piece]:
         calls = [_table(call) for call in _list(message.get("toolCalls"))]
         yield Piece(
             ASSISTANT, _text(message.get("content")), reasoning, SUMMARISED if reasoning else None,
-            tuple(_call(call.get("name"), call.get("args")) for call in calls), key, replaces=True,
+            tuple(_call(call.get("name"), call.get("args"), call.get("id")) for call in calls), key, replaces=True,
         )  # fmt: skip
-        if results := [_dump(call["result"]) for call in calls if call.get("result")]:
-            yield Piece(TOOL, "\n".join(results), key=key, replaces=True)
+        if results := [(call.get("id"), _dump(call["result"])) for call in calls if call.get("result")]:
+            yield _answers(results)._replace(key=key, replaces=True)
 
 
 def _qwen(event: dict[str, Any]) -> Iterator[Piece]:
     """Qwen Code 0.24.4: Gemini's parts in Claude's envelope."""
     if event.get("type") not in (USER, ASSISTANT, "tool_result"):
         return
+    key = _string(event.get("uuid")) or None
     for part in map(_table, _list(_table(event.get("message")).get("parts"))):
         text = _string(part.get("text"))
         if event["type"] == USER:
-            yield from [Piece(USER, text)] if text else []
+            yield from [Piece(USER, text, key=key)] if text else []
         elif call := _table(part.get("functionCall")):
-            yield Piece(ASSISTANT, tools=(_call(call.get("name"), call.get("args")),))
+            yield Piece(ASSISTANT, tools=(_call(call.get("name"), call.get("args"), call.get("id")),))
         elif answer := _table(part.get("functionResponse")):
-            yield Piece(TOOL, _dump(answer.get("response")))
+            yield _answers([(answer.get("id"), _dump(answer.get("response")))])
         elif part.get("thought"):
             yield Piece(ASSISTANT, reasoning=text, how=RETURNED)
         elif text:
@@ -230,10 +328,10 @@ def _pi(event: dict[str, Any]) -> Iterator[Piece]:
         case "user":
             yield Piece(USER, _text(content))
         case "toolResult":
-            yield Piece(TOOL, _text(content))
+            yield _answers([(message.get("toolCallId"), _text(content))])
         case "assistant":
             thought = "\n".join(_string(block.get("thinking")) for block in _blocks(content, "thinking"))
-            tools = tuple(_call(block.get("name"), block.get("arguments")) for block in _blocks(content, "toolCall"))
+            tools = tuple(_call(block.get("name"), block.get("arguments"), block.get("id")) for block in _blocks(content, "toolCall"))
             yield Piece(ASSISTANT, _text(content), thought, RETURNED if thought else None, tools)
 
 
@@ -247,55 +345,57 @@ def _copilot(event: dict[str, Any]) -> Iterator[Piece]:
             thought = _string(data.get("reasoningText"))
             how = RETURNED if thought else WITHHELD if data.get("reasoningOpaque") else None
             calls = map(_table, _list(data.get("toolRequests")))
-            tools = tuple(_call(call.get("name"), call.get("arguments")) for call in calls)
+            tools = tuple(_call(call.get("name"), call.get("arguments"), call.get("toolCallId")) for call in calls)
             yield Piece(ASSISTANT, _string(data.get("content")), thought, how, tools)
         case "tool.execution_complete":
             result = _table(data.get("result"))
-            yield Piece(TOOL, _text(result.get("content")) or _string(_table(data.get("error")).get("message")))
+            said = _text(result.get("content")) or _string(_table(data.get("error")).get("message"))
+            yield _answers([(data.get("toolCallId"), said)])
 
 
 def _grok(event: dict[str, Any]) -> Iterator[Piece]:
-    """Grok Build 1.0.41, `chat_history.jsonl`."""
-    match event.get("type"):
-        case "user" if "prompt_index" in event:  # without one it is a reminder of Grok's own
-            said = _text(event.get("content")).strip()
-            yield Piece(USER, said.removeprefix("<user_query>").removesuffix("</user_query>").strip())
-        case "reasoning":
-            summary = _text(event.get("summary"))
-            yield Piece(ASSISTANT, reasoning=summary, how=SUMMARISED if summary else WITHHELD)
-        case "assistant":
-            tools = tuple(map(_grok_call, map(_table, _list(event.get("tool_calls")))))
-            yield Piece(ASSISTANT, _text(event.get("content")), tools=tools)
-        case "tool_result":
-            yield Piece(TOOL, _text(event.get("content")))
-
-
-def _grok_call(call: dict[str, Any]) -> str:
-    """MCP tools are called through `use_tool`; what counts is the tool that it names."""
-    name, arguments = call.get("name"), call.get("arguments")
-    if name == "use_tool":
-        named = next(events([arguments.encode("utf-8", "replace")]), {}) if isinstance(arguments, str) else _table(arguments)
-        if isinstance(named.get("tool_name"), str):
-            return _call(named["tool_name"], named.get("tool_input"))
-    return _call(name, arguments)
+    """Grok Build 1.0.41, `updates.jsonl`: what it shows, in pieces; a compaction rewrites its `chat_history.jsonl`, and not this."""
+    update = _table(_table(event.get("params")).get("update"))
+    said = _text(update.get("content"))
+    match update.get("sessionUpdate"):
+        case "user_message_chunk":
+            yield Piece(USER, said, key=f"prompt {_table(update.get('_meta')).get('promptIndex')}", glued=True)
+        case "agent_message_chunk":
+            yield Piece(ASSISTANT, said, glued=True)
+        case "agent_thought_chunk":
+            yield Piece(ASSISTANT, reasoning=said, how=SUMMARISED, glued=True)
+        case "tool_call":
+            given = _table(update.get("rawInput"))
+            name, arguments = update.get("title"), update.get("rawInput")
+            if name == "use_tool" and isinstance(given.get("tool_name"), str):  # MCP tools are called through it
+                name, arguments = given["tool_name"], given.get("tool_input")
+            yield Piece(ASSISTANT, tools=(_call(name, arguments, update.get("toolCallId")),))
+        case "tool_call_update" if update.get("status") in ("completed", "failed"):
+            shown = "\n".join(_text(block.get("content")) for block in _blocks(update.get("content"), "content"))
+            output = _table(update.get("rawOutput")).get("output")
+            yield _answers([(update.get("toolCallId"), shown or _string(_table(output).get("OkayOutput")) or _dump(output))])
 
 
 def _opencode(event: dict[str, Any]) -> Iterator[Piece]:
     """OpenCode 1.18.33: one line for each message `{"info": …, "parts": […]}`, as `opencode export` lists them."""
-    role = _table(event.get("info")).get("role")
+    info = _table(event.get("info"))
+    role, key = info.get("role"), _string(info.get("id")) or None
     if role not in (USER, ASSISTANT):
         return
     parts = [_table(part) for part in _list(event.get("parts"))]
     for part in parts:
         match part.get("type"):
             case "text" if text := _string(part.get("text")):
-                yield Piece(role, text)
+                yield Piece(role, text, key=key)
             case "reasoning" if role == ASSISTANT:
-                yield Piece(ASSISTANT, reasoning=_string(part.get("text")), how=RETURNED)
+                yield Piece(ASSISTANT, reasoning=_string(part.get("text")), how=RETURNED, key=key)
             case "tool":
-                yield Piece(ASSISTANT, tools=(_call(part.get("tool"), _table(part.get("state")).get("input")),))
-    for state in (_table(part.get("state")) for part in parts if part.get("type") == "tool"):
-        yield Piece(TOOL, _text(state.get("output")) or _string(state.get("error")))
+                tool = _call(part.get("tool"), _table(part.get("state")).get("input"), part.get("callID"))
+                yield Piece(ASSISTANT, tools=(tool,), key=key)
+    for part in parts:
+        if part.get("type") == "tool":
+            state = _table(part.get("state"))
+            yield _answers([(part.get("callID"), _text(state.get("output")) or _string(state.get("error")))])
 
 
 def _agy(event: dict[str, Any]) -> Iterator[Piece]:
@@ -316,17 +416,33 @@ def _muse(event: dict[str, Any]) -> Iterator[Piece]:
         yield Piece(ASSISTANT, _string(payload.get("text")))
 
 
-SHAPES: dict[str, Callable[[dict[str, Any]], Iterator[Piece]]] = {
-    "claude": _claude,
-    "codex": _codex,
-    "gemini": _gemini,
-    "qwen": _qwen,
-    "pi": _pi,
-    "copilot": _copilot,
-    "grok": _grok,
-    "opencode": _opencode,
-    "agy": _agy,
-    "muse": _muse,
+class Shape(NamedTuple):
+    """How one harness's transcript is read."""
+
+    pieces: Callable[[dict[str, Any]], Iterator[Piece]]
+    identity: Callable[[dict[str, Any]], object] = lambda event: None
+    """What an event is known by, where the same one may stand there again; anything but a word is nothing."""
+    aside: Callable[[dict[str, Any]], bool] = lambda event: False
+    """Whether an event says that the whole transcript is a subagent's."""
+
+
+def _item(event: dict[str, Any]) -> str | None:
+    payload = _table(event.get("payload"))
+    name = payload.get("id") or payload.get("call_id")
+    return f"{payload.get('type')} {name}" if event.get("type") == "response_item" and isinstance(name, str) else None
+
+
+SHAPES: dict[str, Shape] = {
+    "claude": Shape(_claude, lambda event: event.get("uuid")),
+    "codex": Shape(_codex, _item, lambda event: "subagent" in _table(_table(event.get("payload")).get("source"))),
+    "gemini": Shape(_gemini),
+    "qwen": Shape(_qwen, lambda event: event.get("uuid")),
+    "pi": Shape(_pi, lambda event: event.get("id")),
+    "copilot": Shape(_copilot, lambda event: event.get("id")),
+    "grok": Shape(_grok, lambda event: _table(_table(event.get("params")).get("_meta")).get("eventId")),
+    "opencode": Shape(_opencode, lambda event: _table(event.get("info")).get("id")),
+    "agy": Shape(_agy),
+    "muse": Shape(_muse),
 }
 
 
@@ -355,10 +471,16 @@ def _text(content: Any) -> str:
     return "\n".join(text for block in _blocks(content) if (text := _string(block.get("text"))))
 
 
-def _call(name: Any, arguments: Any) -> str:
-    """One line for a tool call."""
+def _call(name: Any, arguments: Any, id: Any = None) -> Asked:
     shown = arguments if isinstance(arguments, str) else _dump(arguments if arguments is not None else {})
-    return f"{_string(name) or 'tool'} {shown}"
+    return Asked(_string(name) or "tool", shown, _string(id) or None)
+
+
+def _answers(found: Iterable[tuple[Any, str]]) -> Piece:
+    """What tools answered: the id of the call and the text of each."""
+    told = list(found)
+    sizes = tuple((id, len(text.encode("utf-8", "replace"))) for id, text in told if isinstance(id, str) and id)
+    return Piece(TOOL, "\n".join(text for _, text in told), sizes=sizes)
 
 
 def _dump(value: Any) -> str:

@@ -5,8 +5,10 @@ database connection belong to the thread that made them. What takes time to impo
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from amem.errors import IntegrityError
 from amem.launch.outbox import Filed, file_note, file_notes, waiting
 from amem.launch.served import Accept, Doors, Serve
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from amem.egress.access import Access
     from amem.egress.meter import Meter
+    from amem.launch.leftover import Found
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
@@ -163,9 +166,10 @@ class Composition:
         if self._grading:
             return Filed()
         noted = waiting(self._ready.home)
-        unnoted = None if noted or self._client or (self.session is not None and self.session.handoffs) else self._transcript()
+        unnoted = None if noted or self._client or (self.session is not None and self.session.handoffs) else self.transcript
         if not noted and unnoted is None:
             return Filed()
+        from amem.launch import leftover
         from amem.memory.session import open_memory
 
         memory = open_memory(self._settings.root, self._settings.grants)
@@ -173,7 +177,8 @@ class Composition:
             if self.session is None:
                 self.session = self._open(memory)
             if unnoted is not None:
-                return file_note(memory, self.session, unnoted, left_by="launcher")
+                told = leftover.note(self._ready.plan.harness, unnoted, self._ready.id)
+                return file_note(memory, self.session, told, left_by="launcher")
             return file_notes(memory, self.session, self._ready.home)
         finally:
             memory.close()
@@ -200,11 +205,25 @@ class Composition:
         finally:
             memory.close()
 
-    def _transcript(self) -> str | None:
-        """The launcher's own note: not every harness has a hook at its end, and a killed one runs none."""
-        from amem.launch.leftover import transcript
+    @cached_property
+    def transcript(self) -> "Found | None":
+        """What the harness left of the session, once nothing of it runs any more. Not every harness has a hook at its end, and a killed
+        one runs none: then the launcher's own note is drawn from it."""
+        from amem.launch.leftover import find
 
-        return transcript(self._ready.plan.harness, self._ready.home, self._ready.id)
+        return find(self._ready.plan.harness, self._ready.home)
+
+    def keep_transcript(self) -> str | None:
+        """Keep the transcript in the record, under the label that the session ended with; why it could not be, for a person."""
+        from amem.launch import transcript
+
+        label = self.session.label if self.session is not None else self._ready.plan.label
+        try:
+            if self.transcript is not None:
+                transcript.keep(self._settings.root, self._settings.grants, self._ready, self.transcript, label)
+        except (OSError, IntegrityError) as error:
+            return f"the transcript could not be kept: {error}"
+        return None
 
     def _give_back(self, session: "Session") -> None:
         """A session that claimed a task by itself and ended with it: nobody has to wait for the lease."""

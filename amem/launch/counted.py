@@ -6,6 +6,7 @@ not counted a second time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.harnesses import totals
@@ -36,19 +37,20 @@ class Counted(NamedTuple):
 
 def read(ready: "Prepared") -> Counted:
     """Add up what the harness left in the private home; nothing where it leaves nothing that can be read."""
-    found = totals.read(ready.plan.harness.name, _files(ready.home, ready.plan.harness.usage))
+    harness = ready.plan.harness
+    found = totals.read(harness.name, _files(ready.home, harness.usage, harness.transcript_shape))
     window: dict[str, float] = {name: found.window[name] for name in _WINDOW if _number(found.window.get(name))}
     return Counted({_name(model): used for model, used in found.models.items()}, window)
 
 
-def _files(home: str, patterns: tuple[str, ...]) -> Iterator[Iterable[totals.Event]]:
-    """The events of each file, one file in memory at a time."""
+def _files(home: str, patterns: tuple[str, ...], shape: str | None = None) -> Iterator[Iterable[totals.Event]]:
+    """The events of each file, the last one written first, one file in memory at a time."""
     left = MAX_BYTES
     for path in matching(home, patterns)[:MAX_FILES]:
         data = read_file(home, path, min(left, MAX_FILE_BYTES))
         if not isinstance(data, Refused):
             left -= len(data)
-            yield turns.events([data] if path.endswith(".json") else data.splitlines())
+            yield turns.unrepeated(shape, turns.events([data] if path.endswith(".json") else BytesIO(data)))
 
 
 def keep(root: "Root", ready: "Prepared", task: str | None, counted: Counted) -> None:

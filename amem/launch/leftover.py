@@ -3,19 +3,31 @@
 Everything here comes out of a sandbox and is read as hostile input: through the one safe reader, bounded, and never raised for.
 """
 
-from collections.abc import Iterator
+import os
 from fnmatch import fnmatchcase
+from io import BytesIO
+from typing import NamedTuple
 
 from amem.harnesses.base import Harness
-from amem.hooks import outbox
+from amem.hooks import outbox, turns
 from amem.sandbox.reader import Refused, names, read_file
 
 MAX_OUTPUT = 24 << 10
 MAX_ERRORS = 4 << 10
 MAX_TRANSCRIPT_BYTES = 64 << 20
 MAX_NAMES = 200
+MAX_FOLDERS = 2000
+"""How many are looked into, since a session can make any number of them."""
 MAX_TRANSCRIPTS = 8
 """How many are looked at, the last ones first: each may be as large as is read at all, and hold nothing."""
+
+
+class Found(NamedTuple):
+    """A session's transcript."""
+
+    path: str
+    """Below the home."""
+    read: turns.Transcript
 
 
 class Tail:
@@ -44,8 +56,8 @@ def handoff(harness: Harness, home: str, session: str, *, how: str, answer: str,
     parts = [f"The harness {harness.name} ended before the task was completed: {how}.", "Left by the launcher, not by the agent."]
     if answer.strip():
         parts.append("What it said last:\n\n" + outbox.fenced(_end(answer.strip(), MAX_OUTPUT)))
-    elif not noted and (told := transcript(harness, home, session)) is not None:
-        parts.append(told)
+    elif not noted and (found := find(harness, home)) is not None:
+        parts.append(note(harness, found, session))
     if errors:
         parts.append("The end of its error output:\n\n" + outbox.fenced(errors))
     if len(parts) == 2:
@@ -53,33 +65,51 @@ def handoff(harness: Harness, home: str, session: str, *, how: str, answer: str,
     return "\n\n".join(parts)
 
 
-def transcript(harness: Harness, home: str, session: str) -> str | None:
-    """The end of its transcript as a note; None where it left none that can be read, or in which its model never spoke."""
+def find(harness: Harness, home: str) -> Found | None:
+    """The session's transcript, the last one where there are more; None where none can be read, or its model never spoke in any.
+
+    A subagent's own is none.
+    """
     if harness.transcript_shape is None:
         return None
     for path in matching(home, harness.transcripts)[:MAX_TRANSCRIPTS]:
         data = read_file(home, path, MAX_TRANSCRIPT_BYTES)
-        told = None if isinstance(data, Refused) else outbox.unhooked(harness.transcript_shape, path, data.splitlines(), session)
-        if told is not None:
-            return told
+        if not isinstance(data, Refused):
+            found = turns.read(harness.transcript_shape, BytesIO(data))
+            if not found.aside and any(turn.role == turns.ASSISTANT for turn in found.turns):
+                return Found(path, found)
     return None
 
 
+def note(harness: Harness, found: Found, session: str) -> str:
+    """The end of a transcript as a note."""
+    return outbox.unhooked(harness.name, found.path, found.read.turns, session)
+
+
 def matching(home: str, patterns: tuple[str, ...]) -> list[str]:
-    """Paths beneath the home that match, the last name first: transcripts are named by their time where there is more than one."""
-    found = [path for pattern in patterns for path in _walk(home, "", pattern.split("/"))]
-    return sorted(found, reverse=True)
+    """Paths beneath the home that match, the last one written first, as their times say."""
+    found = [path for pattern in patterns for path in _walk(home, pattern)]
+    return sorted(found, key=lambda path: (_written(f"{home}/{path}"), path), reverse=True)
 
 
-def _walk(home: str, folder: str, parts: list[str]) -> Iterator[str]:
-    head, *rest = parts
-    for name in names(home, folder or ".")[-MAX_NAMES:]:
-        if fnmatchcase(name, head):
-            path = f"{folder}/{name}" if folder else name
-            if rest:
-                yield from _walk(home, path, rest)
-            else:
-                yield path
+def _walk(home: str, pattern: str) -> list[str]:
+    """Level by level: what a level may be looked into for is shared by all its folders, those with the last names first."""
+    folders = [""]
+    for part in pattern.split("/"):
+        folders = [
+            f"{folder}/{name}" if folder else name
+            for folder in folders[:MAX_FOLDERS]
+            for name in reversed(names(home, folder or ".")[-MAX_NAMES:])
+            if fnmatchcase(name, part)
+        ]
+    return folders[:MAX_FOLDERS]
+
+
+def _written(path: str) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return 0
 
 
 def _end(text: str, most: int) -> str:

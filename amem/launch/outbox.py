@@ -2,7 +2,7 @@
 
 A note from before a compaction is always filed: what it says is no longer in the harness's context. A note from session
 end is the handoff of last resort, and filed only when the session left none of its own. Where there is no note at all, the
-launcher's own (`leftover.transcript`) takes its place.
+launcher's own (`leftover.note`) takes its place.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -183,6 +183,19 @@ class LogMasked(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TranscriptSwept(Event):
+    """What is dropped of a session once its time is up, before it is."""
+
+    event = "transcript.swept"
+    log = "transcripts.jsonl"
+
+    turns: tuple[int, ...] = ()
+    """The turns that stay, because entries cite them."""
+    contexts: bool | None = None
+    """It is the session's decision contexts that are dropped."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionPort(Event):
     """A port that the owner opened between a session and the host's loopback, before it is."""
 

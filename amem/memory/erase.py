@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from amem.errors import ConflictError, NotFoundError, UsageError
 from amem.logs import reader
 from amem.logs.schema import LogMasked, MemoryAct, MemoryRead, MemoryWrite
-from amem.memory import owner_tasks, traces
+from amem.memory import owner_tasks, traces, transcripts
 from amem.memory.held import act
 from amem.memory.session import Memory, Session
 from amem.memory.taint import reach
@@ -97,6 +97,7 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
                 notes.add(Trace(_relative(memory, found.path), "erased"))
                 _put(memory, found, _tombstone(found.entry))
             digests[id] = fixed(_tombstone(found.entry))
+        transcripts.prune(memory, session, lambda path: notes.add(Trace(path, "masked")))
         with memory.lock:
             memory.index.scrub()
         searched = traces.search(memory.root.path, wanted)

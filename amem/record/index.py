@@ -184,11 +184,15 @@ class Index:
         task: str | None = None,
         due: bool = False,
         since: str | None = None,
+        cites: str | None = None,
         sort: str = "written",
         limit: int = 50,
         offset: int = 0,
     ) -> Listing:
-        """Rows in the order asked for: `written` (newest first) or `title`. `limit` 0 is all; `since` is an instant; status None is any."""
+        """Rows in the order asked for: `written` (newest first) or `title`. `limit` 0 is all; `since` is an instant; status None is any.
+
+        `cites`: only entries one of whose sources has this in it.
+        """
         values: Any = []
         wheres = ["e.acl in ({acls})"]
         if type:
@@ -201,6 +205,9 @@ class Index:
         if since is not None:
             wheres.append("e.written_at >= ?")
             values.append(since)
+        if cites is not None:
+            wheres.append("instr(e.sources, ?)")
+            values.append(cites)
         if due:
             today = self._today()
             wheres.append("e.status = 'active' and (e.review_by < ? or (e.review_by is null and e.tier = 0 and e.written_at < ?))")

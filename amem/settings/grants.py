@@ -40,6 +40,7 @@ class DomainGrant(NamedTuple):
     admit_own: bool = False
     transcript_retention_days: int = 30
     contexts: bool = True
+    transcripts: bool = True
     principals: Mapping[str, PrincipalGrant] = MappingProxyType({})
     """By pattern; the longest one that matches wins."""
 
@@ -190,6 +191,7 @@ def _domain(top: Table, name: str, table: Table) -> DomainGrant:
         admit_own=table.take("admit_own", bool, False) or False,
         transcript_retention_days=_or(table.take("transcript_retention_days", int), 30),
         contexts=_or(table.take("contexts", bool), True),
+        transcripts=_or(table.take("transcripts", bool), True),
         principals=granted,
     )
     table.finish()

@@ -60,6 +60,25 @@ def test_gemini_counts_each_message_once_with_its_thoughts() -> None:
     }
 
 
+def test_a_killed_qwen_is_counted_by_the_calls_in_its_transcript() -> None:
+    found = events(TRANSCRIPTS / "qwen.jsonl")
+    assert totals.read("qwen", [found]).models == {"qwen3-coder": Usage(input=1610, output=60, cache_read=400, reasoning=14)}
+    record = {"sessionId": "s", "models": {"m": {"inputTokens": 10, "outputTokens": 2}}}
+    assert totals.read("qwen", [found, [record]]).models == {"m": Usage(input=10, output=2, reasoning=0)}
+
+
+def test_codexs_totals_are_told_by_either_of_two_lines() -> None:
+    found = [event for event in events(TRANSCRIPTS / "codex.jsonl") if event["type"] != "event_msg"]
+    assert totals.read("codex", [found]).models == {"gpt-5.1-codex": Usage(input=800, output=30, cache_read=200, reasoning=7)}
+
+
+def test_of_several_cost_states_the_last_written_holds() -> None:
+    def state(count: int) -> dict[str, Any]:
+        return {"type": "cost-state", "modelUsage": {"m": {"inputTokens": count, "outputTokens": 1}}}
+
+    assert totals.read("claude", [[state(1), state(5)], [state(3)]]).models == {"m": Usage(input=5, output=1)}
+
+
 def test_qwens_record_of_a_session() -> None:
     record = {
         "sessionId": "s",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.hooks import outbox, tail
+from amem.hooks import outbox, tail, turns
 from tests.hooks.program import lay_out, run
 
 TRANSCRIPT = (Path(__file__).parent / "transcripts" / "claude.jsonl").read_bytes()
@@ -55,7 +55,7 @@ def test_a_note_says_what_it_is_and_cites_the_turns_it_shows(home: Path) -> None
         "#1 user\nsay hello\n"
         "\n"
         "#2 assistant\n[reasoning] (summarised) The user wants a greeting.\nI ask memory.\n"
-        '-> mcp__memory__t0 {}\n-> Bash {"command":"ls"}\n'
+        '-> mcp__memory__t0 {} (7 bytes)\n-> Bash {"command":"ls"} (3 bytes)\n'
         "\n"
         "#3 tool\nT0 page\na b\n"
         "\n"
@@ -67,10 +67,10 @@ def test_a_note_says_what_it_is_and_cites_the_turns_it_shows(home: Path) -> None
 def test_a_session_without_hooks_gets_the_same_note_from_the_launcher(home: Path) -> None:
     leave("session-end", "claude", event(home) | {"trigger": None})
     by_hook = notes(home)["session-end-01.md"]
-    by_launcher = outbox.unhooked("claude", ".claude/projects/-r-tree/s.jsonl", TRANSCRIPT.splitlines(), "ses-0123abcd")
-    assert by_launcher is not None and by_launcher.startswith("A session of claude that left no note: say hello\n\nWritten by the launcher")
+    found = turns.read("claude", TRANSCRIPT.splitlines()).turns
+    by_launcher = outbox.unhooked("claude", ".claude/projects/-r-tree/s.jsonl", found, "ses-0123abcd")
+    assert by_launcher.startswith("A session of claude that left no note: say hello\n\nWritten by the launcher")
     assert by_launcher.partition("- transcript")[2] == by_hook.partition("- transcript")[2]
-    assert outbox.unhooked("claude", "s.jsonl", TRANSCRIPT.splitlines()[:1], "ses-0123abcd") is None, "its model never spoke"
 
 
 def test_each_compaction_has_its_note_and_the_end_has_one(home: Path) -> None:
@@ -149,10 +149,11 @@ def test_a_link_out_of_the_home_is_not_followed(home: Path) -> None:
     assert "hello" not in notes(home)["session-end-01.md"]
 
 
-def test_groks_turns_stand_beside_the_stream_it_names(home: Path) -> None:
+def test_a_path_that_begins_at_the_home_is_read(home: Path) -> None:
     folder = home / ".grok/sessions/x/y"
     folder.mkdir(parents=True)
-    (folder / "chat_history.jsonl").write_text('{"type":"user","content":"hello","prompt_index":0}')
+    said = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hello"}}
+    (folder / "updates.jsonl").write_text(json.dumps({"params": {"update": said}}))
     leave("session-end", "grok", {"transcriptPath": "~/.grok/sessions/x/y/updates.jsonl"})
     assert "#1 user\nhello" in notes(home)["session-end-01.md"]
 

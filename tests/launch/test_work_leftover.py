@@ -71,5 +71,5 @@ def test_a_heap_of_large_transcripts_is_not_read_through(tmp_path: Path, monkeyp
         (folder / f"{number:02}.jsonl").write_text("\0\n")
     looked: list[str] = []
     monkeypatch.setattr(leftover, "read_file", lambda home, path, most: looked.append(path) or b"")
-    assert leftover.transcript(registry.load("claude"), str(tmp_path), "ses-1") is None
+    assert leftover.find(registry.load("claude"), str(tmp_path)) is None
     assert looked == [f".claude/projects/-w/{number:02}.jsonl" for number in range(59, 51, -1)]

@@ -1,0 +1,260 @@
+"""Serve turns of kept transcripts, each only where an entry cites it; drop what is not cited once its time is up.
+
+A citation is `transcript:<session>#<turn>` or `#<first>-<last>`, in an entry's body or among its sources. Whoever may read an active
+entry may read the turns that it cites, up to the transcript's own label; reading them raises the session's label by that, as `get` does.
+Excerpts are no files of their own: what a sweep leaves of a transcript are its cited turns, served under the same rule, so that an
+entry's demotion or erasure takes its excerpts out of service with it.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from amem.egress import contexts
+from amem.errors import ConflictError, NotFoundError
+from amem.logs.schema import MemoryAct, MemoryRead, TranscriptSwept
+from amem.memory.held import act
+from amem.memory.outcomes import Refused
+from amem.memory.read import reader
+from amem.memory.session import Memory, Session
+from amem.model import clock
+from amem.model.entry import Tier, tokens
+from amem.policy import request
+from amem.record import transcripts
+from amem.record.rows import Filter
+from amem.record.sealed import Sealer
+from amem.record.transcripts import Kept
+
+CITATION = re.compile(r"transcript:(ses-[0-9a-z]{8})#([0-9]{1,7})(?:-([0-9]{1,7}))?(?![0-9-])", re.ASCII)
+MAX_SPAN = 1000
+"""Turns that one citation can cover; of a longer one the last so many."""
+MAX_CITING = 200
+"""Entries that are looked at for one session."""
+
+
+class Cited(NamedTuple):
+    """That an entry cites turns."""
+
+    entry: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Turns that were served."""
+
+    kept: Kept
+    rows: tuple[transcripts.Row, ...]
+    cited_by: tuple[str, ...]
+    uncited: tuple[int, ...] = ()
+    """Turns that are there, and that nothing cites which the reader may read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep kept and dropped."""
+
+    kept: tuple[tuple[str, int, str], ...] = ()
+    """Turns that stayed: session, turn, the entry that cites it."""
+    transcripts: tuple[str, ...] = ()
+    """Sessions whose transcripts, but for that, were dropped."""
+    contexts: tuple[str, ...] = ()
+    """Sessions whose decision contexts were dropped."""
+
+
+def listed(memory: Memory, session: Session, domains: Sequence[str], of: str | None = None) -> list[tuple[Kept, int]]:
+    """The kept transcripts that the reader may know of, newest first, each with how many entries cite it that may be read."""
+    found = []
+    for domain in domains:
+        filter = reader(memory, session, (domain,))
+        if isinstance(filter, Filter):
+            found += [one for one in transcripts.all_kept(memory.root, (domain,), of) if not one.classification.exceeds(filter.max_label)]
+    found.sort(key=lambda one: (one.kept_at, one.session), reverse=True)
+    return [(one, len({cited.entry for cited in citing(memory, session, one)})) for one in found]
+
+
+def citing(memory: Memory, session: Session, kept: Kept) -> list[Cited]:
+    """Which turns are cited by active entries that the reader may read."""
+    filter = reader(memory, session, (kept.domain,))
+    if isinstance(filter, Refused):
+        return []
+    name = kept.session.removeprefix("ses-")
+    with memory.lock:
+        found = [hit.id for hit in memory.index.search(name, filter, limit=MAX_CITING).hits]
+        found += [row.id for row in memory.index.list(filter, cites=f"transcript:{kept.session}#", limit=MAX_CITING).rows]
+        read = [one for id in dict.fromkeys(found) if (one := memory.index.read(id)) is not None]
+    cites = []
+    for one in read:
+        if filter.admits(one.row.domain, one.row.classification, one.row.tier):
+            for cited in CITATION.finditer("\n".join((one.entry.body, *one.entry.sources))):
+                first, last = int(cited[2]), int(cited[3] or cited[2])
+                if cited[1] == kept.session and first <= last:
+                    cites.append(Cited(one.row.id, max(first, last - MAX_SPAN + 1), last))
+    return cites
+
+
+def turns(memory: Memory, session: Session, of: str, first: int, last: int, *, uncited: bool = False, unmask: bool = False) -> Turns:
+    """Serve turns of a session, in order: those that are cited, or with `uncited`, the owner's act, all of them.
+
+    `unmask` is the owner's too, and gives credentials as they were. Raises NotFoundError: there are none, or none that may be read.
+    """
+    kept = _visible(memory, session, of)
+    cites = citing(memory, session, kept)
+    there = [row for row in transcripts.rows(kept) if first <= row["n"] <= last and not row.get("left_out")]
+    open_ = {row["n"]: [one.entry for one in cites if one.first <= row["n"] <= one.last] for row in there}
+    served = [row for row in there if uncited or open_[row["n"]]]
+    if not served:
+        raise NotFoundError(f"{of} has no such turn, or nothing cites it that you may read", hint=f"amem transcript list --session {of}")
+    if uncited or unmask:
+        what = " ".join(word for word, wanted in (("uncited", uncited), ("unmask", unmask)) if wanted)
+        subject = f"transcript:{of}#{first}-{last}"
+        acted = MemoryAct(at=clock.stamp(memory.clock()), principal=session.principal, act=what, subject=subject, entries=(), why="")
+        memory.append(acted)
+    entries = tuple(dict.fromkeys(id for row in served for id in open_[row["n"]]))
+    label = session.served([kept.classification], [Tier.RAW])
+    memory.append(
+        MemoryRead(
+            at=clock.stamp(memory.clock()), session=session.id, domain=kept.domain, principal=session.principal, tool="transcript_turn",
+            entries=entries, tokens=tokens("".join(row["text"] for row in served)), label=label, task=session.task,
+        )
+    )  # fmt: skip
+    if unmask:
+        served = [_plain(row, Sealer(memory.root.state)) for row in served]
+    shut = tuple(row["n"] for row in there if not uncited and not open_[row["n"]])
+    return Turns(kept=kept, rows=tuple(served), cited_by=entries, uncited=shut)
+
+
+def sweep(
+    memory: Memory, session: Session, domains: Sequence[str], at: datetime, running: Callable[[str], bool], *, dry_run: bool = False
+) -> Swept:
+    """Drop what is past its time in these domains, but for the turns that active entries cite. `running` says which sessions still run.
+
+    Raises RefusedError (only the owner may), OSError.
+    """
+    kept: list[tuple[str, int, str]] = []
+    swept: list[str] = []
+    dropped: list[str] = []
+    for domain in domains:
+        days = memory.grants.domains[domain].transcript_retention_days
+        for one in transcripts.all_kept(memory.root, (domain,)):
+            if one.erased_at is not None or one.expires_at(days) > at or running(one.session):
+                continue
+            stay = list(_cited_rows(memory, session, one))
+            kept += [(one.session, row["n"], entry) for row, entries in stay for entry in entries]
+            if one.swept_at is None or len(stay) < sum(1 for _ in transcripts.rows(one)):
+                swept.append(one.session)
+                if not dry_run:
+                    act(memory, session, request.ERASE, domain, one.session)
+                    _leave(memory, session, one, [row for row, _ in stay], at)
+        for folder in _expired_contexts(memory, domain, days, at, running):
+            dropped.append(folder.name)
+            if not dry_run:
+                act(memory, session, request.ERASE, domain, folder.name)
+                memory.append(_swept(memory, session, domain, folder.name, contexts=True))
+                shutil.rmtree(folder)
+    return Swept(kept=tuple(kept), transcripts=tuple(swept), contexts=tuple(dropped))
+
+
+def prune(memory: Memory, session: Session, note: Callable[[str], None]) -> None:
+    """Take out of what sweeps left the turns that no active entry cites any more; `note` is told each path before. Raises OSError."""
+    for one in transcripts.all_kept(memory.root, memory.grants.domains):
+        if one.swept_at is not None and one.erased_at is None:
+            stay = [row for row, _ in _cited_rows(memory, session, one)]
+            if len(stay) < sum(1 for _ in transcripts.rows(one)):
+                note(os.path.relpath(one.path, memory.root.path))
+                _leave(memory, session, one, stay, memory.clock())
+
+
+def erase(memory: Memory, session: Session, of: str, why: str) -> dict[str, Any]:
+    """Erase a transcript before its time: a stub stays, and a receipt, which is returned.
+
+    Raises RefusedError (only the owner may), NotFoundError, ConflictError (erased already), OSError.
+    """
+    if not session.is_owner:
+        act(memory, session, request.ERASE, session.domain, of)  # before anybody else learns whether it is there
+    kept = _visible(memory, session, of)
+    if kept.erased_at is not None:
+        raise ConflictError(f"{of}: its transcript is erased already", hint="amem transcript list")
+    cites = sorted({one.entry for one in citing(memory, session, kept)})
+    decision = act(memory, session, request.ERASE, kept.domain, of)
+    at, path = clock.stamp(memory.clock()), os.path.relpath(kept.path, memory.root.path)
+    transcripts.write(kept._replace(erased_at=at), ())
+    memory.append(
+        MemoryAct(
+            at=at, session=session.id, domain=kept.domain, principal=session.principal, act=request.ERASE, subject=f"transcript:{of}",
+            entries=(), why=why,
+        )
+    )  # fmt: skip
+    receipt: dict[str, Any] = {
+        "id": decision.id, "act": request.ERASE, "transcript": of, "by": session.principal, "why": why, "at": at,
+        "removed": [{"path": path, "how": "erased"}], "citing": cites,
+    }  # fmt: skip
+    folder = memory.root.state / "erased"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(folder / f"{decision.id}.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+        json.dump(receipt, file, indent=1)
+    return receipt
+
+
+def _visible(memory: Memory, session: Session, of: str) -> Kept:
+    """The transcript of a session, where the reader may know of it. Raises NotFoundError."""
+    for domain in memory.grants.domains:
+        for kept in transcripts.all_kept(memory.root, (domain,), of):
+            filter = reader(memory, session, (domain,))
+            if isinstance(filter, Filter) and not kept.classification.exceeds(filter.max_label):
+                return kept
+    raise NotFoundError(f"no transcript of {of[:40]} was kept", hint="amem transcript list")
+
+
+def _cited_rows(memory: Memory, session: Session, kept: Kept) -> Iterator[tuple[transcripts.Row, list[str]]]:
+    cites = citing(memory, session, kept)
+    for row in transcripts.rows(kept):
+        if entries := sorted({one.entry for one in cites if one.first <= row["n"] <= one.last}):
+            yield row, entries
+
+
+def _plain(row: transcripts.Row, sealer: Sealer) -> transcripts.Row:
+    """The turn with its credentials as they were; a seal that does not hold stays."""
+
+    def opened(text: str) -> str:
+        return sealer.opened(text.encode())[0].decode("utf-8", "replace")
+
+    calls = [{**call, "name": opened(call["name"]), "arguments": opened(call["arguments"])} for call in row.get("tools", ())]
+    return {**row, "text": opened(row["text"]), **({"tools": calls} if calls else {})}
+
+
+def _leave(memory: Memory, session: Session, kept: Kept, stay: list[transcripts.Row], at: datetime) -> None:
+    """Say what is dropped, then leave only these turns."""
+    memory.append(_swept(memory, session, kept.domain, kept.session, turns=tuple(row["n"] for row in stay)))
+    if stay:
+        transcripts.write(kept._replace(swept_at=kept.swept_at or clock.stamp(at)), transcripts.lines(stay))
+    else:
+        kept.path.unlink(missing_ok=True)
+
+
+def _swept(
+    memory: Memory, session: Session, domain: str, of: str, *, turns: tuple[int, ...] = (), contexts: bool | None = None
+) -> TranscriptSwept:
+    at = clock.stamp(memory.clock())
+    return TranscriptSwept(at=at, session=of, domain=domain, principal=session.principal, turns=turns, contexts=contexts)
+
+
+def _expired_contexts(memory: Memory, domain: str, days: int, at: datetime, running: Callable[[str], bool]) -> Iterator[Path]:
+    """Folders of sessions whose last call is past its time."""
+    for folder in sorted((memory.root.record / domain / ".contexts").glob("ses-*")):
+        if folder.is_symlink() or not folder.is_dir() or running(folder.name):
+            continue
+        last = [call["at"] for call in contexts.read(folder)[-1:] if isinstance(call, dict) and isinstance(call.get("at"), str)]
+        head = Kept(folder, folder.name, domain, "", memory.grants.domains[domain].default, last[0] if last else "", 0)
+        try:
+            if head.expires_at(days) <= at:
+                yield folder
+        except ValueError:
+            continue
