@@ -36,6 +36,16 @@ WATCHED = (
     ".lefthook.yml",
     "mise.toml",
     ".mise.toml",
+    ".env",
+    ".autoenv",
+    ".autoenv.zsh",
+    ".lvimrc",
+    ".gdbinit",
+    ".lldbinit",
+    ".bazelrc",
+    ".cargo",
+    "rust-toolchain",
+    "rust-toolchain.toml",
     ".npmrc",
     ".pnpmfile.cjs",
     ".yarnrc",
@@ -46,7 +56,8 @@ WATCHED = (
     "QWEN.md",
 )
 """Names by which something on the host may run or obey what a session left."""
-_COMMON_WATCHED = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
+GIT_OBEYS = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
+"""What git obeys in a git directory."""
 _WATCH_FILES = 4096
 
 
@@ -100,11 +111,11 @@ def marks(workdir: str, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, st
     """
     places = [(workdir, "", tuple(dict.fromkeys((*WATCHED, *names, *tree.names))))]
     if tree.common:
-        places.append((tree.common, tree.common + "/", _COMMON_WATCHED))
+        places.append((tree.common, tree.common + "/", GIT_OBEYS))
     found = {}
     for folder, shown, names in places:
         for name in names:
-            for each in itertools.islice(_below(folder, name), _WATCH_FILES):
+            for each in itertools.islice(below(folder, name), _WATCH_FILES):
                 try:
                     about = os.lstat(os.path.join(folder, each))
                 except FileNotFoundError:  # an editor on the host, at this moment
@@ -127,27 +138,33 @@ def changed(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]
 
 
 def _from_file(workdir: str, path: str) -> Tree:
-    text = _read(path)
-    line = (text or "").removesuffix("\n")
-    target = line.removeprefix("gitdir: ")
-    if target in ("", line) or "\n" in line or "\0" in line:
+    found = gitdir_of(path)
+    if found is None:
         return Tree("file", warning=f"{path} is not a file git would write; git is not set up inside")
-    gitdir = os.path.realpath(os.path.join(workdir, target))
     root = os.path.realpath(workdir)
-    if is_below(gitdir, root):
-        name = os.path.relpath(gitdir, root)
-        _check_whole(gitdir)
-        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(gitdir, name), *_obeyed(gitdir, root)))
-    common = _common_of_linked(gitdir, path)
+    if is_below(found, root):
+        name = os.path.relpath(found, root)
+        _check_whole(found)
+        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(found, name), *_obeyed(found, root)))
+    common = _common_of_linked(found, path)
     if common is not None:
         _check_whole(common)
         extra = (*_worktrees(common, ""), *_modules(common, ""))
         return Tree("linked", names=_obeyed(common, root), common=common, common_names=("hooks", "config", "info/attributes", *extra))
-    if _is_submodule(gitdir, root):
-        _check_whole(gitdir)
-        own = ("hooks", "config", "info/attributes", *_modules(gitdir, ""))
-        return Tree("submodule", names=_obeyed(gitdir, root), common=gitdir, common_names=own)
-    return Tree("file", warning=f"{path} names {gitdir}, which does not point back; it is not shown inside, so git does not work there")
+    if _is_submodule(found, root):
+        _check_whole(found)
+        own = ("hooks", "config", "info/attributes", *_modules(found, ""))
+        return Tree("submodule", names=_obeyed(found, root), common=found, common_names=own)
+    return Tree("file", warning=f"{path} names {found}, which does not point back; it is not shown inside, so git does not work there")
+
+
+def gitdir_of(path: str) -> str | None:
+    """The real path that a `.git` file names; None where it is not a file that git would write."""
+    line = (_read(path) or "").removesuffix("\n")
+    target = line.removeprefix("gitdir: ")
+    if target in ("", line) or "\n" in line or "\0" in line:
+        return None
+    return os.path.realpath(os.path.join(os.path.dirname(path), target))
 
 
 def _common_of_linked(gitdir: str, path: str) -> str | None:
@@ -295,7 +312,7 @@ def _read(path: str) -> str | None:
 # What a session may have left
 
 
-def _below(workdir: str, name: str) -> Iterator[str]:
+def below(workdir: str, name: str) -> Iterator[str]:
     """A name and, for a folder, the files below it; links are not followed, not even above the name."""
     folder = workdir
     for part in name.split("/")[:-1]:

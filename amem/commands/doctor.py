@@ -43,7 +43,7 @@ class Line(NamedTuple):
         return {key: value for key, value in self._asdict().items() if value}
 
 
-@click.command(epilog="Examples: amem doctor    amem doctor --harness claude    amem doctor --config")
+@click.command(epilog="Examples: amem doctor --harness claude    amem doctor --config    amem doctor --apparmor")
 @click.option("--harness", metavar="NAME", help="Also say whether this harness could be launched.")
 @click.option("--backend", type=click.Choice(backends.ASKED), help="Also say whether this backend could be had.")
 @click.option("--apparmor", is_flag=True, help="Print the AppArmor profile for this very install, and nothing else.")

@@ -43,8 +43,13 @@ def list_(context: Context, state: str | None, harness: str | None, limit: int, 
         print_json({"sessions": shown, "total": len(found), "more": len(shown) < len(found)})
         return exits.DONE
     if shown:
-        columns = ("id", "harness", "state", "label", "calls", "tokens", "exit", "started_at", "reason")
-        print(table(columns, [[row.get(key, "") if key != "started_at" else row[key][:16] for key in columns] for row in shown]))
+        columns = ("id", "harness", "backend", "label", "tokens", "started", "state")
+        print(
+            table(
+                columns,
+                [[row.get(key, "") for key in columns[:5]] + [row["started_at"][5:16].replace("T", " "), _state(row)] for row in shown],
+            )
+        )
     print(f"{len(shown)} of {len(found)}" if shown else "no session yet", file=sys.stderr)
     return exits.DONE
 
@@ -152,6 +157,11 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
         for path, why in kept.items():
             note(f"kept {path}: {why}")
     return exits.ANSWER_IS_NO if kept else exits.DONE
+
+
+def _state(row: dict[str, Any]) -> str:
+    """`running`, `ended`, or the exit code and why."""
+    return row["state"] if not row.get("exit") and not row.get("reason") else f"{row.get('exit', '')} {row.get('reason', '')}".strip()
 
 
 def _snapshots(context: Context, id: str) -> "Store":

@@ -1,7 +1,6 @@
 """What a session may do to its work tree's own configuration, and what it did.
 
-Owns the folders of a work tree where the host's programs look for instructions, and the report at the end of a session. Runs no program
-of the tree, follows no link in it.
+Owns the folders of a work tree where the host's programs look for instructions. Runs no program of the tree, follows no link in it.
 """
 
 import os
@@ -10,9 +9,6 @@ from typing import NamedTuple
 
 from amem.sandbox import spec, worktree
 from amem.sandbox.plan import Tree
-
-_NAMED = 8
-"""Names in the sentence for a person; `--json` has all."""
 
 
 class Place(NamedTuple):
@@ -77,17 +73,6 @@ def marks(place: Place, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, st
     for folder in place.folders()[1:]:
         found |= {_join(folder, name): mark for name, mark in worktree.marks(os.path.join(place.workdir, folder), Tree()).items()}
     return found
-
-
-def obeyed(workdir: str, changes: tuple[worktree.Change, ...]) -> list[str]:
-    """What a session left that git, an editor or a shell of the host would obey, as a sentence for the person; none for nothing."""
-    if not changes:
-        return []
-    named = ", ".join(f"{change.name} {change.how}" for change in changes[:_NAMED])
-    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
-    return [
-        f"{workdir}: {named}{more}: programs outside the sandbox obey these; look at them before you use git, an editor or a shell there"
-    ]
 
 
 def _join(folder: str, name: str) -> str:

@@ -6,6 +6,7 @@ harness runs are the packages of egress and memory server imported, in their own
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -282,7 +283,10 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         meter.start_session(settings.root, _row(sitting, settings))
         try:
             facts = facts or _facts(ready, sandbox)
-            before = care.marks(ready.plan.place, facts.tree, sandbox.protect)
+            began, before = (
+                (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),
+                care.marks(ready.plan.place, facts.tree, sandbox.protect),
+            )
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
@@ -302,8 +306,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             finally:
                 if store is not None:
                     store.take(ready.id, "after")
-            outcome.changed = worktree.changed(before, care.marks(ready.plan.place, facts.tree, sandbox.protect))
-            outcome.notes += care.obeyed(sandbox.workdir, outcome.changed)
+            known = worktree.changed(before, care.marks(ready.plan.place, facts.tree, sandbox.protect))
+            _tell_left(sitting, known, began)
         except AmemError as error:
             outcome.exit, outcome.reason = error.exit_code, error.message
             raise
@@ -320,6 +324,16 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             _remove(str(ready.projection))
         else:
             remove_home(ready)
+
+
+def _tell_left(sitting: Sitting, known: tuple[worktree.Change, ...], began: tuple[int, int]) -> None:
+    """Name what the session left for programs of the host to obey."""
+    from amem.launch import left  # after the session: a launch does not wait for it
+
+    ready, outcome = sitting.ready, sitting.outcome
+    trees = ready.plan.writable if not sitting.asked.only_shown else ()
+    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began))
+    outcome.notes += told
 
 
 def _remarks(sitting: Sitting, settings: Settings, running: "Running") -> Iterator[str]:

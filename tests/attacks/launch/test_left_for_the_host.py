@@ -27,6 +27,26 @@ def test_a_redirection_of_git_is_told_and_then_refused(place: Place, provider: R
     assert f"{Path(place.tree, '.git/commondir')} would have git obey another configuration" in again.err
 
 
+NESTED = (
+    "git init -q deep/er/new; git -C deep/er/new config core.fsmonitor 'touch ran'; mkdir -p deep/.vscode; "
+    "echo {} > deep/.vscode/tasks.json; echo 'gitdir: er/new/.git' > deep/.git; echo x > main.c; echo x > ../more/.envrc; echo done"
+)
+
+
+def test_a_repository_or_settings_that_a_session_makes_in_a_folder_are_told(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    more = place.base / "more"
+    more.mkdir()
+    left = place.launch("--json", "--rw", str(more), "--", "sh", "-c", NESTED)
+    assert left.code == 0, left.err
+    names = [".envrc", "deep/.git", "deep/.vscode/tasks.json", "deep/er/new/.git"]
+    assert sorted(row["name"] for row in left.json["changed"]) == sorted([f"{more}/.envrc", *names[1:]])
+    for name in names:
+        assert f"{name} written" in left.err
+    assert "obey" not in place.launch("--", "sh", "-c", "git -C deep/er/new log; cat deep/.git; echo done").err
+    assert not (place.tree / "deep/er/new/ran").exists()
+
+
 FOLDERS = (".vscode", "docs")
 DEEP = """
 import os

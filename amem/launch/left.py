@@ -1,0 +1,163 @@
+"""What a session wrote, anywhere in the trees it could write, that programs of the host run or obey by themselves.
+
+At the top of a work tree these names are looked at before and after (`worktree.marks`). Below it nobody looks beforehand, so that a launch
+costs the same in any tree; what was written since then tells itself, as a change time cannot be set back. Read as hostile input: no link is
+followed out of a tree, no program runs, and where there is more to see than is looked at, that is said.
+"""
+
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from amem.sandbox import worktree
+from amem.sandbox.spec import is_below
+from amem.sandbox.worktree import Change
+
+WRITTEN = "written"
+"""How a name changed where nobody looked before: it appeared, or it changed."""
+
+_MOST = 1_000_000
+_FOLDER = 40
+"""How much is looked at of a tree, in names, and what it costs to list a folder: 25,000 folders are a second."""
+_MOST_FOUND = 1_000
+_MOST_FILES = 4_096
+_NAMED = 8
+"""Names in the sentence for a person; `--json` has all."""
+_SLACK_NS = 20_000_000
+"""File systems take their times from a clock that moves in steps."""
+
+_NAMES = frozenset(name for name in worktree.WATCHED if "/" not in name)
+_EVERY: frozenset[str] = frozenset({"*"})
+"""In place of names, below a folder with one of them."""
+_KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",)}
+"""What keeps versions, and what it obeys."""
+_INSTALLED = frozenset({"node_modules", "site-packages"})
+"""Packages bring settings of their own, which nobody's editor opens: only repositories are looked for among them."""
+
+
+class Moment(NamedTuple):
+    """When a session began."""
+
+    wall_ns: int
+    up_ns: int
+
+    def since_ns(self) -> int:
+        """The change time from which on something was written since, though the clock may have been set back meanwhile."""
+        passed_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self.up_ns
+        return min(self.wall_ns, time.time_ns() - passed_ns) - _SLACK_NS
+
+
+def report(workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], began: Moment) -> tuple[tuple[Change, ...], list[str]]:
+    """All that a session left for the host to obey, and what to tell the person of it. `changed`: what is known of the work tree already.
+
+    Names are below the work tree, those of other trees whole.
+    """
+    since_ns = began.since_ns()
+    every: list[Change] = []
+    told: list[str] = []
+    for tree in filter(os.path.isdir, trees):
+        found, whole = find(tree, since_ns)
+        if tree == workdir:
+            known = [change.name for change in changed]
+            every += (*changed, *(Change(name, WRITTEN) for name in found if not any(is_below(one, name) for one in known)))
+            names = every
+        else:
+            names = [Change(f"{tree}/{name}", WRITTEN) for name in found]
+            every += names
+        told += _sentences(tree, names, whole)
+    return tuple(every), told
+
+
+def _sentences(tree: str, changes: list[Change], whole: bool) -> Iterator[str]:
+    if changes:
+        named = ", ".join(f"{change.name} {change.how}" for change in changes[:_NAMED])
+        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+        yield (
+            f"{tree}: {named}{more}: programs outside the sandbox obey these; read them with cat or less before git, an editor or a shell "
+            "comes there"
+        )
+    if not whole:
+        yield f"{tree}: there is more in it than is looked through for what programs outside the sandbox obey; git may find more of that"
+
+
+def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
+    """The names in a tree that something on the host obeys and that were written since, those near the top first; and whether that is all.
+
+    A repository is one name: its `.git`, or its folder when it is bare.
+    """
+    look = _Look(tree, since_ns)
+    found: dict[str, None] = {}
+    folders = deque([("", _NAMES)])
+    while folders and look.left > 0 and len(found) < _MOST_FOUND:
+        folder, names = folders.popleft()
+        for name, at, is_folder in look.listed(folder):
+            if name in _KEEPERS:
+                if look.keeper(at, _KEEPERS[name]):
+                    found[at] = None
+            elif is_folder:
+                folders.append((at, _EVERY if names is _EVERY or name in names else frozenset() if name in _INSTALLED else names))
+            elif (names is _EVERY or name in names) and look.written(at):
+                found[at] = None
+            elif name == "HEAD" and look.bare(folder):
+                found[folder or "."] = None
+    return list(found), look.whole and not folders and look.left > 0
+
+
+class _Look:
+    """Looks into one tree."""
+
+    def __init__(self, tree: str, since_ns: int) -> None:
+        self._tree = os.path.realpath(tree)
+        self._since_ns = since_ns
+        self.left = _MOST
+        self.whole = True
+
+    def listed(self, folder: str) -> Iterator[tuple[str, str, bool]]:
+        """What is in a folder: name, name below the tree, and whether it is a folder itself."""
+        self.left -= _FOLDER
+        try:
+            with os.scandir(self._path(folder)) as entries:
+                for entry in itertools.islice(entries, max(self.left, 0)):
+                    self.left -= 1
+                    yield entry.name, f"{folder}/{entry.name}" if folder else entry.name, entry.is_dir(follow_symlinks=False)
+        except FileNotFoundError:  # somebody on the host, at this moment
+            return
+        except OSError:  # closed, or too deep; one that was closed before the session is no news
+            self.whole = self.whole and not self._fresh(self._path(folder), unknown=True)
+
+    def written(self, name: str) -> bool:
+        """Whether a file was written since, or what a link to it leads to within the tree."""
+        path = self._path(name)
+        return self._fresh(path) or (os.path.islink(path) and self._inside(real := os.path.realpath(path)) and self._fresh(real))
+
+    def bare(self, folder: str) -> bool:
+        """Whether git takes a folder with a HEAD for a repository, and it obeys something that was written since."""
+        whole = all(os.path.lexists(self._path(f"{folder}/{name}")) for name in ("objects", "refs"))
+        return (whole or os.path.lexists(self._path(f"{folder}/commondir"))) and self._obeys(self._path(folder), worktree.GIT_OBEYS)
+
+    def keeper(self, name: str, obeyed: tuple[str, ...]) -> bool:
+        """Whether a repository, or the one that a file or link in its place leads to, obeys something that was written since."""
+        path = self._path(name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            return self._obeys(path, obeyed)
+        real = worktree.gitdir_of(path) or os.path.realpath(path)
+        return self._fresh(path) or (self._inside(real) and self._obeys(real, obeyed))
+
+    def _obeys(self, folder: str, obeyed: tuple[str, ...]) -> bool:
+        names = (each for own in obeyed for each in itertools.islice(worktree.below(folder, own), _MOST_FILES))
+        return any(self._fresh(os.path.join(folder, each)) for each in names)
+
+    def _fresh(self, path: str, *, unknown: bool = False) -> bool:
+        try:
+            return os.lstat(path).st_ctime_ns >= self._since_ns
+        except OSError:
+            return unknown
+
+    def _inside(self, real: str) -> bool:
+        return is_below(real, self._tree)
+
+    def _path(self, name: str) -> str:
+        return f"{self._tree}/{name}"

@@ -1,0 +1,153 @@
+"""What a session wrote for the host to obey is found anywhere in a tree, once, and nothing else is."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from amem.launch import left
+from amem.sandbox.worktree import Change
+
+GIT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *words], cwd=folder, env=GIT, check=True, capture_output=True)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with a repository and settings of the owner's in folders of it."""
+    tree = tmp_path / "tree"
+    for name in ("a/b", "lib", "node_modules/p", ".vscode"):
+        (tree / name).mkdir(parents=True)
+    git(tree, "init", "-q", "old")
+    git(tree / "lib", "init", "-q", "--bare", "bare")
+    (tree / "lib/env.sh").write_text("x")
+    (tree / "a/.envrc").symlink_to("../lib/env.sh")
+    (tree / "a/.npmrc").write_text("x")
+    (tree / ".vscode/tasks.json").write_text("{}")
+    return tree
+
+
+def now(tmp_path: Path, tree: Path) -> int:
+    """A change time that nothing in the tree has yet, and that all which is written from now on has or exceeds."""
+    last = max(os.lstat(path).st_ctime_ns for path in (tree, *tree.rglob("*")))
+    probe = tmp_path / "probe"
+    while True:
+        probe.write_text("x")
+        if (ns := probe.stat().st_ctime_ns) > last:
+            return ns
+
+
+def append(path: Path, text: str = "x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(text)
+
+
+def moved_in(tree: Path) -> None:
+    git(tree.parent, "init", "-q", "made")
+    (tree.parent / "made/.git/config").rename(tree / "old/.git/config")
+
+
+def far_down(tree: Path) -> None:
+    here = os.open(tree, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+WRITES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "nothing": (lambda tree: None, []),
+    "code": (lambda tree: append(tree / "a/b/main.c"), []),
+    "commit": (lambda tree: git(tree / "old", "commit", "-q", "--allow-empty", "-m", "x"), []),
+    "times set back": (lambda tree: (append(tree / "a/.npmrc"), os.utime(tree / "a/.npmrc", (1, 1))), ["a/.npmrc"]),
+    "new repository": (lambda tree: git(tree / "a", "init", "-q", "new"), ["a/new/.git"]),
+    "new bare repository": (lambda tree: git(tree / "a", "init", "-q", "--bare", "new"), ["a/new"]),
+    "bare repository at the top": (lambda tree: git(tree, "init", "-q", "--bare", "."), ["."]),
+    "configuration of an old one": (lambda tree: append(tree / "old/.git/config"), ["old/.git"]),
+    "another one's moved in": (moved_in, ["old/.git"]),
+    "configuration of a bare one": (lambda tree: append(tree / "lib/bare/config"), ["lib/bare"]),
+    "hook in an old one": (lambda tree: append(tree / "old/.git/hooks/post-checkout"), ["old/.git"]),
+    "hook deep in an old one": (lambda tree: append(tree / "old/.git/hooks/x/y"), ["old/.git"]),
+    "redirection": (lambda tree: append(tree / "a/.git", "gitdir: ../lib/x\n"), ["a/.git"]),
+    "link to one": (lambda tree: (tree / "a/.git").symlink_to("../old/.git"), ["a/.git"]),
+    "file at the top": (lambda tree: append(tree / ".git", "gitdir: lib\n"), [".git"]),
+    "mercurial": (lambda tree: append(tree / "a/.hg/hgrc"), ["a/.hg"]),
+    "editor": (lambda tree: append(tree / "a/b/.vscode/deep/tasks.json"), ["a/b/.vscode/deep/tasks.json"]),
+    "what a link leads to": (lambda tree: append(tree / "lib/env.sh"), ["a/.envrc"]),
+    "link out of the tree": (lambda tree: (tree / "a/AGENTS.md").symlink_to("/etc/hostname"), ["a/AGENTS.md"]),
+    "installed package": (lambda tree: (append(tree / "node_modules/p/.npmrc"), append(tree / "node_modules/p/.vscode/x")), []),
+    "repository in one": (lambda tree: git(tree / "node_modules/p", "init", "-q", "q"), ["node_modules/p/q/.git"]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_what_was_written_for_the_host_to_obey_is_found(tmp_path: Path, tree: Path, name: str) -> None:
+    write, expected = WRITES[name]
+    since_ns = now(tmp_path, tree)
+    write(tree)
+    assert left.find(str(tree), since_ns) == (expected, True)
+
+
+def test_a_redirection_that_was_there_tells_when_what_it_leads_to_was_written(tmp_path: Path, tree: Path) -> None:
+    append(tree / "a/.git", "gitdir: ../lib/bare\n")
+    (tree / "lib/bare/HEAD").unlink()
+    since_ns = now(tmp_path, tree)
+    append(tree / "lib/bare/config")
+    assert left.find(str(tree), since_ns) == (["a/.git"], True)
+
+
+@pytest.mark.parametrize(("name", "most"), [("_MOST", 100), ("_MOST", left._FOLDER + 2), ("_MOST_FOUND", 1)])
+def test_more_than_is_looked_at_is_said(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    since_ns = now(tmp_path, tree)
+    append(tree / ".envrc")
+    monkeypatch.setattr(left, name, most)
+    assert left.find(str(tree), since_ns)[1] is False
+
+
+def test_a_long_folder_is_looked_at_to_the_bound_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").touch()
+    assert left.find(str(tmp_path), 0) == ([], True)
+    monkeypatch.setattr(left, "_MOST", left._FOLDER + 10)
+    assert left.find(str(tmp_path), 0) == ([], False)
+
+
+def test_a_folder_too_deep_to_be_named_is_said(tmp_path: Path, tree: Path) -> None:
+    since_ns = now(tmp_path, tree)
+    try:
+        far_down(tree)
+        assert left.find(str(tree), since_ns) == ([], False)
+    finally:
+        subprocess.run(["rm", "-rf", tree], check=True)
+
+
+def test_a_clock_that_was_set_back_meanwhile_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = left.Moment(10**18, 50 * 10**9)
+    monkeypatch.setattr(left.time, "clock_gettime_ns", lambda _: 60 * 10**9)
+    monkeypatch.setattr(left.time, "time_ns", lambda: 10**18 + 10 * 10**9)
+    assert began.since_ns() == 10**18 - 20_000_000
+    monkeypatch.setattr(left.time, "time_ns", lambda: 10**18 - 3600 * 10**9)
+    assert began.since_ns() == 10**18 - 3610 * 10**9 - 20_000_000
+
+
+def test_the_person_is_told_each_thing_once(tmp_path: Path, tree: Path) -> None:
+    more = tmp_path / "more"
+    git(more.parent, "init", "-q", "more/x")
+    git(tree, "init", "-q", "a/new")
+    append(tree / ".vscode/tasks.json")
+    known = (Change(".vscode/tasks.json", "changed"),)
+    began = left.Moment(0, 0)  # everything was written since
+    changes, told = left.report(str(tree), (str(tree), str(more), str(tmp_path / "none")), known, began)
+    names = [change.name for change in changes]
+    assert names[0] == ".vscode/tasks.json" and names.count(".vscode/tasks.json") == 1
+    assert {"a/new/.git", "old/.git", f"{more}/x/.git"} <= set(names)
+    assert [line.partition(": ")[0] for line in told] == [str(tree), str(more)]
+    assert "programs outside the sandbox obey these" in told[0]
