@@ -41,7 +41,7 @@ from amem.policy.request import (
     Request,
 )  # fmt: skip
 
-__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources"]
+__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources", "syntax"]
 
 BUILTIN = Path(__file__).with_name("rego")
 _BASE = "amem.rego"
@@ -338,23 +338,24 @@ def outline(name: str, text: str) -> Outline:
     rules: set[str] = set()
     calls: set[str] = set()
     denials: set[str | None] = set()
-    for module in _syntax(name, text):
-        for rule in module["ast"]["rules"]:
-            head = _head(rule)
-            rules.add(head[0])
-            if head[0] == "deny":
-                denials.add(head[1])
-        calls.update(_calls(module["ast"]["rules"]))
+    found = syntax(name, text)["rules"]
+    for rule in found:
+        head = _head(rule)
+        rules.add(head[0])
+        if head[0] == "deny":
+            denials.add(head[1])
+    calls.update(_calls(found))
     return Outline(frozenset(rules), frozenset(calls), frozenset(denials))
 
 
-def _syntax(name: str, text: str) -> Any:
+def syntax(name: str, text: str) -> Any:
+    """The syntax tree of a module that loads, as regorus gives it. Raises ConfigError."""
     import regorus
 
     engine = regorus.Engine()
     engine.set_rego_v0(False)
     _add(engine, name, text)
-    return json.loads(engine.get_ast_as_json())
+    return json.loads(engine.get_ast_as_json())[0]["ast"]
 
 
 _Concern = Mapping[str, str]
@@ -368,8 +369,7 @@ def _concerns(name: str, text: str) -> list[_Concern]:
     """
     return [
         _first_asked(body)
-        for module in _syntax(name, text)
-        for rule in module["ast"]["rules"]
+        for rule in syntax(name, text)["rules"]
         if _head(rule)[0] == "deny"
         for body in rule.get("Spec", {}).get("bodies") or [{}]
     ]

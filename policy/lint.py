@@ -1,8 +1,8 @@
 """The load check of a rule that lives in the record: a strange module is looked at in a child with limits, never here.
 
 A rule may only add denials that name its own policy. It is refused by name when it nests too deep (regorus' parser would hang),
-stands in another package, defines anything but `deny` and helpers of its own, calls what is not on the list, does not load,
-errs or takes too long over the golden requests. The policy in force and the other rules go on without it.
+stands in another package, defines anything but `deny` and helpers of its own, calls what is not on the list, may mean more work than
+`bounds` lets it, does not load, errs or takes too long over the golden requests. The policy in force and the other rules go on without it.
 """
 
 import hashlib
@@ -14,22 +14,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import amem
-from amem.policy.engine import NESTING_LIMIT, Module, PolicyEngine, Rule, builtin, nesting, outline
+from amem.policy import bounds
+from amem.policy.engine import NESTING_LIMIT, Module, PolicyEngine, Rule, builtin, nesting, outline, syntax
 
 TEXT_LIMIT = 64 * 1024
 CPU_LIMIT_S = 2
 MEMORY_LIMIT_BYTES = 1 << 30
 WAIT_LIMIT_S = 5
-CALLS = frozenset(
-    """abs ceil floor round count max min product sort sum all any array.concat array.reverse array.slice and intersection or union
-    concat contains endswith format_int indexof indexof_n lower replace split sprintf startswith strings.any_prefix_match
-    strings.any_suffix_match strings.reverse substring trim trim_left trim_prefix trim_right trim_space trim_suffix upper regex.is_valid
-    regex.match glob.match object.filter object.get object.keys object.remove object.subset object.union to_number
-    is_array is_boolean is_null
-    is_number is_object is_set is_string type_name""".split()  # noqa: SIM905
-)
-"""What a rule may call: nothing that reads a clock, draws a number, asks the network, prints, or makes much of little (a range). Address
-arithmetic is the host's."""
+CALLS = frozenset(bounds.BUILTINS)
+"""What a rule may call."""
 
 
 _HOME = Path(amem.__file__).parents[1]
@@ -41,7 +34,7 @@ child()
 """
 
 
-_CHECKED = [amem.__version__, sorted(CALLS)]
+_CHECKED = [amem.__version__, sorted(CALLS), bounds.STEPS_LIMIT, bounds.STEPS_OF_ALL]
 """What a verdict hangs on beside the rules."""
 
 
@@ -118,8 +111,24 @@ def _look(policy: str, text: str, beside: Sequence[Module]) -> str | None:
         return f'each denial must be an object with "policy": "{policy}", written out'
     if unknown := sorted(found.calls - CALLS - found.rules):
         return f"calls {unknown[0]}, which a rule of the record may not"
+    if (why := _endless(policy, text, beside)) is not None:
+        return why
     for case in (*golden.cases(), *golden.heavy()):
         decision = engine.decide(case.request)
         if decision.code == "policy_error":
             return f"{case.name}: {decision.sentence()}"
+    return None
+
+
+def _endless(policy: str, text: str, beside: Sequence[Module]) -> str | None:
+    """Why a rule may take too long, or forever, on some request; or longer than is left beside the others."""
+    try:
+        wanted = bounds.steps(syntax(policy, text), text)
+    except bounds.Unbounded as error:
+        return f"its work has no bound: {error}"
+    if wanted > bounds.STEPS_LIMIT:
+        less = "look at less, or put what is the same each time into a helper"
+        return f"may take {wanted:.1e} steps on a large request, of {bounds.STEPS_LIMIT} that a rule has: {less}"
+    if (all_of := wanted + sum(bounds.steps(syntax(name, other), other) for name, other in beside)) > bounds.STEPS_OF_ALL:
+        return f"may take {wanted} steps on a large request, and with the other rules {all_of}; together they have {bounds.STEPS_OF_ALL}"
     return None

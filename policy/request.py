@@ -46,16 +46,16 @@ _MODEL = re.compile(r"[\x21-\x7e]{0,256}")
 _TOOL = re.compile(r"[a-z0-9_]{1,64}")
 _THING = re.compile(r"(?:worktree|bundle):[0-9a-f]{12}")
 """What an act is about that has no id: the start of the digest of a tree's path, or of a bundle's manifest."""
-_TOOLS_LIMIT = 64
+TOOLS_LIMIT = 64
 _CAPABILITY = re.compile(r"[a-z0-9][a-z0-9_.:+-]{0,63}")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|[0-9a-f:.]{2,45}")
 _METHOD = re.compile(r"[A-Z]{1,16}")
 _ZONE = re.compile(r"[A-Za-z0-9+_/-]{1,64}")
-_MANY = 256
+MANY = 256
 _COUNT_LIMIT = 1 << 31
 _TOKENS_LIMIT = 1 << 53
 """Past it a number is not exact in every engine."""
-_SUPERSEDES_LIMIT = 1000
+SUPERSEDES_LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ def model_call(
 
 def server_tool(*, principal: str, domain: str, session: str, task: str | None, destination: str, tools: Sequence[str]) -> Request:
     """Ask whether a call may have these tools run at its destination, outside the sandbox. Raises ValueError."""
-    if not tools or len(tools) > _TOOLS_LIMIT:
-        raise ValueError(f"tools: expected 1 to {_TOOLS_LIMIT}, found {len(tools)}")
+    if not tools or len(tools) > TOOLS_LIMIT:
+        raise ValueError(f"tools: expected 1 to {TOOLS_LIMIT}, found {len(tools)}")
     return _request(
         SERVER_TOOL,
         principal=_principal(principal),
@@ -142,8 +142,8 @@ def write(
     `owner` is the root's owner; `label` the session's; each of `supersedes` is exactly `{id, tier, author, domain}`.
     Raises ValueError.
     """
-    if len(supersedes) > _SUPERSEDES_LIMIT:
-        raise ValueError(f"supersedes: more than {_SUPERSEDES_LIMIT} entries")
+    if len(supersedes) > SUPERSEDES_LIMIT:
+        raise ValueError(f"supersedes: more than {SUPERSEDES_LIMIT} entries")
     return _request(
         WRITE,
         principal=_principal(principal),
@@ -262,8 +262,8 @@ def fetch(
     if found.username is not None or found.password is not None:
         raise ValueError("url: names a user")
     host = _form("url", (found.hostname or "").removesuffix("."), _HOST)
-    if len(addresses) > _MANY or len(granted.hosts) > _MANY:
-        raise ValueError(f"addresses, hosts: more than {_MANY}")
+    if len(addresses) > MANY or len(granted.hosts) > MANY:
+        raise ValueError(f"addresses, hosts: more than {MANY}")
     return _request(
         FETCH,
         principal=_principal(principal),
@@ -378,8 +378,8 @@ _LABELS = frozenset(map(str, Label))
 
 
 def _capabilities(name: str, values: Sequence[str]) -> tuple[str, ...]:
-    if len(values) > _MANY:
-        raise ValueError(f"{name}: more than {_MANY}")
+    if len(values) > MANY:
+        raise ValueError(f"{name}: more than {MANY}")
     return tuple(sorted({_form(name, one, _CAPABILITY) for one in values}))
 
 

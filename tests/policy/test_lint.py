@@ -64,8 +64,12 @@ MUCH = "some a in input.supersedes; some b in input.supersedes; some c in input.
     ],
     ids=["over the request", "over its own words"],
 )
-def test_an_endless_rule_is_stopped(body: str) -> None:
-    why = check(NAME, rule(body, more=f"\n_m := {list(range(1, 200))}\n"))
+def test_an_endless_rule_is_refused_and_were_it_not_the_child_would_be_stopped(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = rule(body, more=f"\n_m := {list(range(1, 200))}\n")
+    assert "steps on a large request" in (check(NAME, text) or "")
+    unbounded = "from amem.policy import bounds; bounds.steps = lambda *given: 0; child()"
+    monkeypatch.setattr(lint, "_CHILD", lint._CHILD.replace("child()", unbounded))
+    why = check(NAME, text)
     assert why is not None and ("more time or memory" in why or "took longer" in why)
 
 
