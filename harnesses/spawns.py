@@ -5,7 +5,7 @@ script that orchestrates agents gives one piece of work for each `agent()` call 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 MAX_TITLE_CHARACTERS = 120
@@ -99,77 +99,142 @@ def _title(text: str) -> str:
     return line if len(line) <= MAX_TITLE_CHARACTERS else line[: MAX_TITLE_CHARACTERS - 1] + "…"
 
 
-_CALL = re.compile(r"(?<![\w.$])agent\s*\(")
-_LABEL = re.compile(r"""(?:^|[{,\s])["']?label["']?\s*:\s*""")
+MAX_SCRIPT_CHARACTERS = 256 << 10
+"""A longer script is one piece of work as it stands: the guard has a deadline."""
+_TOKEN = re.compile(
+    r"""(?P<blank>\s+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)"""
+    r"""|(?P<word>[\w$]+)"""
+    r"""|(?P<string>"(?:[^"\\\n\r]|\\(?:\r\n|.))*"|'(?:[^'\\\n\r]|\\(?:\r\n|.))*')"""
+    r"""|(?P<mark>\?\.|\.\.\.|.)""",
+    re.DOTALL,
+)
+_REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n\r]|\\[^\n\r]|\[(?:[^\]\\\n\r]|\\[^\n\r])*\])+/[A-Za-z]*")
+_CHUNK = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
+_BEFORE_A_REGEX = frozenset(("return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"))
+_HIDING = frozenset(("eval", "Function", "globalThis", "window", "self", "require", "import"))
+"""Words by which a script can come to `agent` without its name."""
+
+
+class _Token(NamedTuple):
+    kind: str
+    """`word`, `string` (also a template in which nothing is filled in), `template`, `regex` or `mark`."""
+    text: str
+
+
+class _Unclear(Exception):
+    """The script cannot be read for certain."""
 
 
 def _agents(script: str) -> list[Work]:
-    """The `agent()` calls of a script whose prompt is a literal; none at all when one of them has no literal prompt.
+    """The `agent()` calls of a script, each with a literal prompt; none at all where anything else may start an agent, or may not be one.
 
-    Comments and strings are stepped over, so that a call that only stands in one is none.
+    So work is never lost: a script that is not certain becomes one piece of work as a whole. What stands in a comment, a string or a
+    regular expression is no call; what is filled into a template is.
     """
+    if len(script) > MAX_SCRIPT_CHARACTERS:
+        return []
     found: list[Work] = []
-    at = 0
-    while at < len(script):
-        skipped = _skip(script, at)
-        if skipped > at:
-            at = skipped
-            continue
-        call = _CALL.match(script, at)
-        if call is None:
-            at += 1
-            continue
-        prompt, end = _literal(script, _blank(script, call.end()))
-        if prompt is None:
+    try:
+        tokens = list(_tokens(script))
+    except _Unclear:
+        return []
+    texts = [token.text if token.kind in ("word", "mark") else "" for token in (_END, *tokens, _END, _END, _END)]
+    for n, token in enumerate(tokens):
+        before, after = texts[n], texts[n + 2]
+        if (token.kind == "word" and token.text in _HIDING) or (token.kind == "string" and token.text[1:-1] == "agent"):
             return []
-        options, at = _rest(script, end)
-        label = _LABEL.search(options)
-        title = _literal(options, label.end())[0] if label is not None else None
-        if prompt.strip():
-            found.append(Work(_title(title or prompt), prompt))
+        if token != ("word", "agent") or before in (".", "?.", "#") or (before in ("{", ",") and after == ":"):
+            continue
+        prompt = tokens[n + 2] if len(tokens) > n + 3 else _END
+        if before == "function" or after != "(" or prompt.kind != "string" or texts[n + 4] not in (",", ")"):
+            return []
+        text = _unquoted(prompt.text)
+        if text.strip():
+            found.append(Work(_title(_label(tokens, n + 3) or text), text))
     return found
 
 
-def _skip(script: str, at: int) -> int:
-    """The end of the comment or string that begins at `at`; `at` itself when none does."""
-    if script.startswith("//", at):
-        end = script.find("\n", at)
-        return len(script) if end < 0 else end
+def _label(tokens: list[_Token], at: int) -> str | None:
+    """The literal `label` of the options that stand behind a prompt: the first, at their own level."""
+    depth = 0
+    for n in range(at + 1, min(len(tokens) - 2, at + 400)):
+        kind, text = tokens[n]
+        if kind == "mark":
+            depth += (text in ("(", "[", "{", "${")) - (text in (")", "]", "}"))
+            if depth <= 0:
+                return None
+        elif depth == 1 and text.strip("\"'") == "label" and tokens[n + 1].text == ":" and tokens[n - 1].text in ("{", ","):
+            return _unquoted(tokens[n + 2].text) if tokens[n + 2].kind == "string" else None
+    return None
+
+
+def _tokens(script: str) -> Iterator[_Token]:
+    """The tokens of a script without its blanks and comments. Raises _Unclear."""
+    at, last = 0, _END
+    open_braces: list[str] = []
+    while at < len(script):
+        found = _TOKEN.match(script, at)
+        assert found is not None and found.lastgroup is not None
+        token = _Token(found.lastgroup, found[0])
+        at = found.end()
+        if token.kind == "blank":
+            continue
+        if token.kind == "mark":
+            match token.text:
+                case '"' | "'" | "\\":
+                    raise _Unclear
+                case "/":
+                    token, at = _slash(script, at - 1, last)
+                case "`":
+                    token, at = _chunk(script, at, open_braces, began=True)
+                case "{":
+                    open_braces.append("{")
+                case "}" if open_braces:
+                    if open_braces.pop() == "${":
+                        token, at = _chunk(script, at, open_braces, began=False)
+        last = token
+        yield token
+    if "${" in open_braces:
+        raise _Unclear
+
+
+def _slash(script: str, at: int, last: _Token) -> tuple[_Token, int]:
+    """A regular expression, or a division. After a bracket it may be either; then it must not matter. Raises _Unclear."""
     if script.startswith("/*", at):
-        end = script.find("*/", at + 2)
-        return len(script) if end < 0 else end + 2
-    return _string_end(script, at) if script[at] in "\"'`" else at
+        raise _Unclear  # a comment without an end
+    found = _REGEX.match(script, at)
+    regex = last.text in _BEFORE_A_REGEX if last.kind == "word" else last.kind in ("mark", "end") and last.text not in (")", "]", "}")
+    if found is None:
+        if regex:
+            raise _Unclear
+        return _Token("mark", "/"), at + 1
+    if regex:
+        return _Token("regex", found[0]), found.end()
+    if last.text in (")", "}") and re.search("[\"'`]|agent|//|/\\*", found[0]):
+        raise _Unclear
+    return _Token("mark", "/"), at + 1
 
 
-def _string_end(script: str, at: int) -> int:
-    quote, at = script[at], at + 1
-    while at < len(script) and script[at] != quote:
-        at += 2 if script[at] == "\\" else 1
-    return min(at + 1, len(script))
+def _chunk(script: str, at: int, open_braces: list[str], *, began: bool) -> tuple[_Token, int]:
+    """A template up to its end, or to what is filled in. Raises _Unclear for one without an end."""
+    found = _CHUNK.match(script, at)
+    assert found is not None
+    end = found.end()
+    if script.startswith("`", end):
+        return _Token("string" if began else "template", f"`{found[0]}`"), end + 1
+    if script.startswith("${", end):
+        open_braces.append("${")
+        return _Token("mark", "${"), end + 2
+    raise _Unclear
 
 
-def _blank(script: str, at: int) -> int:
-    while at < len(script) and script[at].isspace():
-        at += 1
-    return at
+_END = _Token("end", "")
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": "", "\r": "", "\r\n": ""}
 
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
-
-
-def _literal(script: str, at: int) -> tuple[str | None, int]:
-    """The string literal that begins at `at` and what follows it; None when it is none, or is put together at run time."""
-    if at >= len(script) or script[at] not in "\"'`":
-        return None, at
-    end = _string_end(script, at)
-    inner = script[at + 1 : end - 1]
-    if script[at] == "`" and re.search(r"(?<!\\)\$\{", inner):
-        return None, end
-    follows = script[_blank(script, end) : _blank(script, end) + 1]
-    if follows not in (",", ")", "}"):  # `"a" + b`, or a script that breaks off
-        return None, end
-    text = re.sub(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", _unescaped, inner, flags=re.DOTALL)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), end
+def _unquoted(literal: str) -> str:
+    return _ESCAPE.sub(_unescaped, literal[1:-1]).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescaped(found: "re.Match[str]") -> str:
@@ -177,16 +242,3 @@ def _unescaped(found: "re.Match[str]") -> str:
     if code is None:
         return _ESCAPES.get(found[4], found[4])
     return chr(int(code, 16)) if int(code, 16) < 0x110000 else "\N{REPLACEMENT CHARACTER}"
-
-
-def _rest(script: str, at: int) -> tuple[str, int]:
-    """What else stands between the parentheses of a call, and where it ends."""
-    depth, start = 1, at
-    while at < len(script) and depth:
-        skipped = _skip(script, at)
-        if skipped > at:
-            at = skipped
-            continue
-        depth += (script[at] in "([{") - (script[at] in ")]}")
-        at += 1
-    return script[start:at], at

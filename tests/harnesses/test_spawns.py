@@ -83,6 +83,84 @@ def test_a_script_that_cannot_be_read_is_one_piece_of_work_that_holds_it(script:
     assert spawns.read("claude", "Workflow", {"script": script}) == Spawn((Work(script, script),))
 
 
+def bodies(script: str) -> list[str]:
+    found = spawns.read("claude", "Workflow", {"script": script})
+    assert found is not None
+    return [work.body for work in found.work]
+
+
+CALLS = [
+    ('agent /* not ( here */ ("a")', ["a"]),
+    ("agent\n  (\n // why\n 'a'\n)", ["a"]),
+    ('agent(/* first */ "a" /* last */, {})', ["a"]),
+    ('const s = `before ${await agent("a")} after ${`deep ${agent("b")}`}`', ["a", "b"]),
+    ("const s = `agent(\"no\") \\${agent('no')} $ {agent('no')}`; agent('a')", ["a"]),
+    ('agent("a", {then: agent("b", {label: "c"})}); agent("d")', ["a", "b", "d"]),
+    ('/agent("no")/.test(x); agent("a")', ["a"]),
+    ("const quote = /[\"'`/]/g; agent(\"a\")", ["a"]),
+    ("x = a / b; agent('a'); y = c / d", ["a"]),
+    ('return /\\/"/.exec(x) ? agent("a") : agent("b")', ["a", "b"]),
+    ("[...agent('a'), ...agent('b')]", ["a", "b"]),
+    ("other . agent('no'); other?.agent('no'); this.#agent('no'); agent('a')", ["a"]),
+    ("const o = {agent: 'x', \"label\": 1, b: {agent : 2}}; agent('a')", ["a"]),
+    ("subagent('no'); agents('no'); $agent('no'); agent_('no'); agent('a')", ["a"]),
+    ("async function go() { return (() => agent('a'))() }\nclass C { m() { return agent('b') } }", ["a", "b"]),
+    ("agent('a\\\nb\\x41\\u{1f600}\\'')", ["abA\N{GRINNING FACE}'"]),
+    ("agent(`a\n'b' \"c\" \\` \\${x} $1`)", ["a\n'b' \"c\" ` ${x} $1"]),
+    ('agent("a // b /* c"); // agent("no")\n/* agent("no") */ agent("d")', ["a // b /* c", "d"]),
+    ("agent('a')\r\n//agent('no')\r\nagent('b')", ["a", "b"]),
+    ("if (x) { y } agent('a')", ["a"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "expected"), CALLS)
+def test_a_call_is_told_from_what_only_looks_like_one(script: str, expected: list[str]) -> None:
+    assert bodies(script) == expected
+
+
+UNCLEAR = [
+    "const a = agent; a('x'); agent('y')",
+    "agent('y'); [1, 2].map(agent)",
+    "agent('y'); (agent)('x')",
+    "agent('y'); agent?.('x')",
+    "agent('y'); agent.call(null, 'x')",
+    "agent('y'); agent`x`",
+    "agent('y'); globalThis['ag' + 'ent']('x')",
+    "agent('y'); scope['agent']('x')",
+    "agent('y'); eval('age' + 'nt(1)')",
+    "agent('y'); \\u0061gent('x')",
+    "agent('y'); agent(...parts)",
+    "agent('y'); agent('x' + 'z')",
+    "agent('y'); agent('x'.trim())",
+    "agent('y'); agent(String.raw`x`)",
+    "agent('y'); agent(`x ${y}`)",
+    "agent('y'); agent<string>('x')",
+    "function agent(p) {} agent('y')",
+    "agent('y'); const {agent} = tools",
+    "agent('y'); const s = 'it is open\nagent(\"x\")'",
+    "agent('y'); const s = `open ${agent('x')}",
+    "agent('y'); /* open agent('x')",
+    "agent('y'); if (x) /\"/.test(z) && agent('x')",
+    "agent('y'); (b) / agent('x') / c",
+    "agent('y'); x = condition ? agent : other",
+    "agent('y'); import('./agents.js')",
+    "agent('y'); " + " " * spawns.MAX_SCRIPT_CHARACTERS,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", UNCLEAR)
+def test_where_any_work_could_be_missed_the_script_is_one_piece(script: str) -> None:
+    assert bodies(script) == [script]
+
+
+def test_a_label_is_the_options_own() -> None:
+    script = """
+agent("a", {meta: {label: "no"}, label: "yes"}); agent("b", {other: 1});
+agent("c", {x: {label: "no"}}); agent("d", {label: name})"""
+    found = spawns.read("claude", "Workflow", {"script": script})
+    assert found is not None and [work.title for work in found.work] == ["yes", "b", "c", "d"]
+
+
 @pytest.mark.parametrize("given_", [None, "x", [], {}, {"prompt": 7}, {"prompt": "  "}, {"script": None}])
 @pytest.mark.parametrize("tool", ["Agent", "Workflow"])
 def test_a_spawn_without_a_prompt_is_still_a_spawn(tool: str, given_: Any) -> None:
@@ -107,5 +185,5 @@ def test_no_script_makes_the_reader_fail(script: str) -> None:
 
 
 def test_a_long_script_is_read_in_one_pass() -> None:
-    script = "agent('x');" * 20_000 + "(" * 20_000 + "'" * 19_999
+    script = "agent('x');" * 20_000 + "(" * 20_000 + "'" * 20_000
     assert len(spawns.read("claude", "Workflow", {"script": script}).work) == 20_000  # type: ignore[union-attr]
