@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amem.errors import SandboxError
 from amem.sandbox import causes
@@ -23,6 +23,9 @@ from amem.sandbox.child import Stage
 from amem.sandbox.init import RESUME_FOREGROUND
 from amem.sandbox.plan import Step
 from amem.sandbox.spec import SOCKETS, SandboxSpec
+
+if TYPE_CHECKING:
+    from amem.sandbox.scope import Memory
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """What the launcher receives and the harness gets."""
@@ -81,6 +84,8 @@ class Running:
         self.exit_code: int | None = None
         self.limit: str | None = None
         """The limit that everything inside ran into: `memory`, which ended it, or `processes`."""
+        self.memory: Memory | None = None
+        """The scope's, where one bounds it; ours to close."""
         self._confined = confined
         self._stage = stage
         self._link = link
@@ -193,6 +198,9 @@ class Running:
                 self.exit_code = 137
             self._link.close()
             self._linked = False
+            if self.memory is not None:
+                self.memory.close()
+                self.memory = None
             (self._stage.leave if self._over else self._stage.close)()
             for fd in (self._pidfd, self.stdout_fd, self.stderr_fd):
                 if fd is not None and fd >= 0:
@@ -231,6 +239,8 @@ class Running:
             if self.exit_code is None:
                 self._strike()
             self._drain(on_output)
+            if self.memory is not None:
+                self._out_of_memory(self.memory)  # it may have killed the harness itself
         finally:
             self._waiting = False
             self._end(on_output is None)
@@ -242,6 +252,8 @@ class Running:
         poll = select.poll()
         for fd in (wake.fileno(), self._link.fileno(), *pipes):
             poll.register(fd, select.POLLIN)
+        if self.memory is not None:
+            poll.register(self.memory.fileno(), select.POLLPRI)
         while self.exit_code is None and self._linked:
             if terminal is not None:
                 self._attend(terminal)
@@ -252,6 +264,9 @@ class Running:
             if self._ends_at is not None and time.monotonic() >= self._ends_at:
                 self._ends_at = None
                 self._strike()
+            if self.memory is not None and self.memory.fileno() in ready and self._out_of_memory(self.memory):
+                poll.unregister(self.memory.fileno())
+                self._strike()
             if self._link.fileno() in ready:
                 self._receive()
             for fd in [fd for fd in pipes if fd in ready]:
@@ -260,6 +275,11 @@ class Running:
                     del pipes[fd]
             if deadline is not None and time.monotonic() >= deadline:
                 return
+
+    def _out_of_memory(self, memory: "Memory") -> bool:
+        if memory.ran_out():
+            self.limit = "memory"
+        return self.limit == "memory"
 
     def _attend(self, terminal: "_Terminal") -> None:
         """Keep the harness and the terminal in step with the shell that started the launcher."""

@@ -60,6 +60,39 @@ def hold(session: str, stage: int, limits: Limits, environment: Mapping[str, str
     return done.returncode == 0
 
 
+class Memory:
+    """Tells when the kernel killed a process of a scope for its memory: it kills one, and what is left of a session goes on."""
+
+    def __init__(self, events: int) -> None:
+        self._events = events
+
+    def fileno(self) -> int:
+        """What polls as urgent when something happened."""
+        return self._events
+
+    def ran_out(self) -> bool:
+        """Whether it has killed one by now."""
+        try:
+            counts = dict(line.split() for line in os.pread(self._events, 4096, 0).decode().splitlines())
+        except OSError:  # the scope is gone
+            return False
+        return int(counts.get("oom_kill", 0)) > 0
+
+    def close(self) -> None:
+        """Look no more."""
+        os.close(self._events)
+
+
+def memory(session: str, pid: int, cgroups: str = "/sys/fs/cgroup") -> Memory | None:
+    """The memory of the scope that a process of the session is in; None where that cannot be watched (no cgroup v2)."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        path = next(line.removeprefix("0::") for line in lines if line.startswith("0::") and line.endswith(f"/{name(session)}"))
+        return Memory(os.open(f"{cgroups}{path}/memory.events", os.O_RDONLY | os.O_CLOEXEC))
+    except (OSError, StopIteration):
+        return None
+
+
 def holds(session: str, pid: int) -> bool:
     """Whether a process is in the session's scope: the manager answers before it has moved anything, and a new child may be outside."""
     try:

@@ -405,6 +405,7 @@ def _tell_bounds(running: "Running", ready: Prepared, bounded: bool, note: Calla
 
         if not scope.holds(ready.id, running.pid):
             note("the service manager did not take this session into its scope in time: memory is bounded as without one")
+        running.memory = scope.memory(ready.id, running.pid)
 
 
 def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":

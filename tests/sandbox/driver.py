@@ -5,6 +5,7 @@ The result is one JSON line on descriptor `report` (default 2): exit code, outpu
 
 import json
 import os
+import socket
 import sys
 import threading
 
@@ -60,8 +61,35 @@ output = {1: bytearray(), 2: bytearray()}
 result: dict[str, object] = {}
 
 
+class Memory:
+    """A scope whose kernel kills a process as soon as the harness has said something."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.far, self.near = socket.create_connection(server.getsockname()), server.accept()[0]
+        self.killed = self.closed = False
+
+    def fileno(self) -> int:
+        return self.near.fileno()
+
+    def kill(self) -> None:
+        self.killed = True
+        self.far.send(b"!", socket.MSG_OOB)  # polls as a change of memory.events does
+
+    def ran_out(self) -> bool:
+        return self.killed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+memory = Memory() if asked.get("scope") else None
+
+
 def keep(stream: int, data: bytes) -> None:
     output[stream] += data
+    if memory is not None:
+        memory.kill()
     if asked.get("echo"):
         os.write(1, data)
 
@@ -74,8 +102,9 @@ try:
     result |= {"pid": running.pid, "warnings": running.warnings, "idmap": facts.idmap_owners is not None}
     if asked.get("announce"):
         os.write(1, f"started {running.pid} {stage.pid}\n".encode())
+    running.memory = memory
     result["code"] = running.wait(None if asked_spec.interactive else keep, asked.get("timeout_s"))
-    result |= {"exec_errno": running.exec_errno, "limit": running.limit}
+    result |= {"exec_errno": running.exec_errno, "limit": running.limit, "closed": memory is not None and memory.closed}
 except SandboxError as error:
     result |= {"error": error.message, "step": error.step, "hint": error.hint}
 result |= {"out": output[1].decode(errors="replace"), "err": output[2].decode(errors="replace")}

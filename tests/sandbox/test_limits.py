@@ -145,3 +145,9 @@ def test_open_files_and_temporary_space_are_bounded(here: Place) -> None:
     assert done["out"].split() == [
         "100", *(word for name in ("tmp", "var/tmp", "dev/shm") for word in (f"/{name}/fill", str(64 * MIB))),
     ], done  # fmt: skip
+
+
+@pytest.mark.parametrize("script", ["echo x; exec sleep 600", "echo x; exit 3"])
+def test_a_session_of_which_the_kernel_killed_a_process_for_its_memory_is_ended_and_told_so(here: Place, script: str) -> None:
+    report = here.launch("sh", "-c", script, scope=True)
+    assert (report["code"] in (3, 137), report["limit"], report["closed"]) == (True, "memory", True)
