@@ -51,6 +51,8 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
         return exits.DONE
     except click.ClickException as error:
         raise _usage(error) from error
+    except UnicodeEncodeError as error:
+        raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone") from error
     return code if isinstance(code, int) else exits.DONE
 
 

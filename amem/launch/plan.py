@@ -168,6 +168,8 @@ def tree(asked: str, root: Root, environment: Mapping[str, str]) -> Path:
     path = Path(os.path.realpath(os.path.expanduser(asked)))
     if not path.is_dir():
         raise UsageError(f"--workdir {asked}: there is no such directory", hint="amem launch --help")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"--workdir {asked}: you may not look into it", hint=f"ls -ld {path}")
     shown.check_writable(path, "--workdir", root, environment)
     return path
 

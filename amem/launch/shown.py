@@ -85,7 +85,11 @@ def check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, 
 
 
 def _check_seen(path: Path, flag: str, environment: Mapping[str, str], hint: str) -> None:
-    """Refuse what may not even be read, or connected to."""
+    """Refuse what may not even be read, or connected to, and what cannot be noted down."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{flag} {path}: its name is not UTF-8, and amem keeps names as text", hint=hint) from None
     if any(home.is_relative_to(path) for home in homes(environment)):
         raise UsageError(f"{flag} {path}: it holds your home, with your keys and logins", hint=hint)
     if (name := _overlapping(path, KEYS, environment)) is not None:

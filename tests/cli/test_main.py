@@ -124,3 +124,9 @@ def test_init_refuses_an_owner_that_is_no_person(tmp_path: Path, owner: str, cap
 def test_what_click_says_on_many_lines_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--root", str(tmp_path), "write"]) == 2
     assert capsys.readouterr().err.startswith("amem: Missing option '--type'. Choose from: fact, decision, ")
+
+
+def test_bytes_that_are_no_text_are_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--root", str(tmp_path / "r"), "init", "--owner", "human:asf:you"]) == 0
+    assert run(["--root", str(tmp_path / "r"), "task", "list", "--origin", "a\udcff"]) == 2
+    assert "bytes that are not UTF-8" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Every refusal of a launch, before anything starts."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,21 @@ def test_what_cannot_start_says_why_and_what_helps(root: Root, work: Path, asked
     assert says in f"{caught.value.message} {caught.value.hint}"
     assert caught.value.hint or says in caught.value.message
     assert caught.value.exit_code in (1, 2)
+
+
+def test_a_name_that_is_no_text_is_refused_before_anything_starts(root: Root, work: Path, tmp_path: Path) -> None:
+    bad = os.path.join(tmp_path, os.fsdecode(b"bad\xff"))
+    os.mkdir(bad)
+    for asked in ({"workdir": bad}, {"read_only": (bad,)}, {"read_write": (bad,)}):
+        with pytest.raises(UsageError, match="is not UTF-8"):
+            planned(root, work, **asked)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into everything")
+def test_a_tree_that_is_closed_to_its_user_is_refused(root: Root, work: Path, tmp_path: Path) -> None:
+    (tmp_path / "shut").mkdir(mode=0)
+    with pytest.raises(UsageError, match="may not look into it"):
+        planned(root, work, workdir=str(tmp_path / "shut"))
 
 
 def test_a_principal_without_a_grant_has_no_access(root: Root, work: Path) -> None:
