@@ -1,4 +1,4 @@
-"""Erase the words of a task: its title, text, remarks, checks and reasons, wherever an event or a row holds them.
+"""Erase the words of a task: its title, text, remarks, checks, requirements and reasons, wherever an event or a row holds them.
 
 The only place where what was appended is changed afterwards, and only words are: who did what to which task, when and under which claim
 stays, so that a replay still comes to the projection. That it was done is an event itself.
@@ -6,7 +6,7 @@ stays, so that a replay still comes to the projection. That it was done is an ev
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from amem.ledger import events as ev
@@ -16,12 +16,13 @@ from amem.ledger.task import Task
 from amem.ledger.work import Work
 
 WORDS: dict[str, dict[str, Any]] = {
-    "created": {"title": ERASED, "body": None, "twin": None, "check": []},
+    "created": {"title": ERASED, "body": None, "twin": None, "check": [], "requires": []},
     "released": {"why": ERASED, "blocker": ERASED},
     "blocked": {"on": ERASED},
     "unblocked": {"why": ERASED},
     "invalidated": {"why": ERASED},
     "posted": {"text": ""},
+    "graded": {"grader": None},
 }
 """What stands in the place of each key that holds words, or the digest of some, by kind of event; None and an empty list leave it out."""
 TEXTS = {"created": "body", "posted": "text"}
@@ -63,6 +64,14 @@ def mentioning(tx: Tx, says: Callable[[str], bool]) -> Iterator[str]:
         if digest in texts and says(text):
             found.update(dict.fromkeys(texts[digest]))
     yield from found
+
+
+def whys(work: Work, entries: Collection[str], says: Callable[[str], bool]) -> int:
+    """Erase why these entries were promoted, and each why of the domain of which `says` holds; how many."""
+    found = [seq for seq, entry, why in work.tx.rows("whys", {"domain": work.tx.domain}) if entry in entries or says(why)]
+    for seq in found:
+        work.tx.run("drop_why", {"seq": seq})
+    return len(found)
 
 
 def _instead(words: dict[str, Any], key: str, value: Any) -> Any:

@@ -399,18 +399,18 @@ class Operations(Reading):
         """See `store.Ledger`."""
         from amem.ledger import erasing
 
-        domain = ids_domain(task)
-        done = self._change(domain, lambda work: erasing.erase(work, task, by))
-        self._backend.scrub(domain)
-        return done
+        return self._change(ids_domain(task), lambda work: erasing.erase(work, task, by))
 
-    def erase_whys(self, entry: str) -> int:
+    def erase_whys(self, domain: str, entries: Collection[str], says: Callable[[str], bool]) -> int:
         """See `store.Ledger`."""
-        domain = ids.domain_of(entry)
-        count = self._change(domain, lambda work: len(work.tx.rows("drop_whys", {"entry": entry})))
-        if count:
-            self._backend.scrub(domain)
-        return count
+        from amem.ledger import erasing
+
+        return self._change(domain, lambda work: erasing.whys(work, entries, says))
+
+    def scrub(self, domain: str) -> None:
+        """See `store.Ledger`."""
+        self._change(domain, lambda work: work.tx.run("drop_requirements", {"domain": domain}))
+        self._backend.scrub(domain)
 
     def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False, ranks: bool = False) -> T:
         """Run `act` in one write transaction and write what it did, unless it answers Refused: then nothing is written.

@@ -224,7 +224,8 @@ class Postgres:
         def attempt(connection: "psycopg.Connection[Any]") -> None:
             schema = self._schemas.get(domain) or self._find(connection, domain)
             if schema is not None:
-                connection.execute(f'vacuum (full) "{schema}".task, "{schema}".event, "{schema}".text, "{schema}".promotion'.encode())
+                tables = ", ".join(f'"{schema}".{name}' for name in ("task", "event", "text", "promotion", "requirement"))
+                connection.execute(f"vacuum (full) {tables}".encode())
 
         self._patiently(attempt)
 

@@ -98,8 +98,8 @@ def changed(tasks: Mapping[str, Task], waiting: Mapping[str, frozenset[str]], ev
             new = task._replace(grade=event.verdict, changed_ms=at_ms)
         case ev.Erased():
             reason, on = (ERASED if text is not None else None for text in (task.reason, task.blocked_on))
-            new = task._replace(title=ERASED, body=None, twin=None, check=(), reason=reason, blocked_on=on, blocker=None, blocker_runs=0,
-                changed_ms=at_ms,
+            new = task._replace(title=ERASED, body=None, twin=None, check=(), requires=(), reason=reason, blocked_on=on, blocker=None,
+                blocker_runs=0, changed_ms=at_ms,
             )  # fmt: skip
         case _:
             raise AssertionError(f"no projection of {event.kind}")

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from amem.ledger.erasing import WORDS
 from amem.ledger.projection import ERASED
 
+FORM = 2
+"""How seals are made now. In the first form a task's requirements and a grader's name were no words yet."""
+_NO_WORDS = {1: ("requires", "grader"), FORM: ()}
 _HEX = 16
 """64 bits of each digest: a seal notices an edit, and its line in the log is what vouches for the seal."""
 
@@ -24,26 +27,27 @@ class Seal(NamedTuple):
     fixed: str
     words: str
     """Empty where there are none, and after an erasure."""
+    form: int = FORM
 
     def text(self) -> str:
         """The seal as a line of the log keeps it."""
         return f"{self.seq}:{self.task}:{self.fixed}:{self.words}"
 
 
-def read(text: str) -> Seal:
+def read(text: str, form: int = FORM) -> Seal:
     """A seal from its text. Raises ValueError."""
     seq, task, fixed, words = text.split(":")
-    return Seal(int(seq), task, fixed, words)
+    return Seal(int(seq), task, fixed, words, form)
 
 
-def seal(row: Sequence[Any]) -> Seal:
-    """The seal of an event's row: seq, kind, task, principal, at_ms, fence, data."""
+def seal(row: Sequence[Any], form: int = FORM) -> Seal:
+    """The seal of an event's row: seq, kind, task, principal, at_ms, fence, data. Raises KeyError on an unknown form."""
     seq, kind, task, principal, at_ms, fence, text = row
     data: Mapping[str, Any] = json.loads(text)
-    said = WORDS.get(kind, {})
+    said = WORDS.get(kind, {}).keys() - _NO_WORDS[form]
     words = {key: value for key, value in data.items() if key in said and value not in (ERASED, "", None, [])}
     rest = {key: value for key, value in data.items() if key not in said}
-    return Seal(seq, task, _digest([seq, kind, task, principal, at_ms, fence, rest]), _digest(words) if words else "")
+    return Seal(seq, task, _digest([seq, kind, task, principal, at_ms, fence, rest]), _digest(words) if words else "", form)
 
 
 class Edit(NamedTuple):
@@ -60,20 +64,22 @@ def edits(sealed: Iterable[Seal], there: Sequence[Sequence[Any]]) -> list[Edit]:
     wanted = {one.seq: one for one in sealed}
     if not wanted:
         return []
-    found = {one.seq: one for one in map(seal, there)}
+    found = {row[0]: row for row in there}
     erased = {task: seq for seq, kind, task, *_ in there if kind == "erased"}
     last = max(wanted)
     end = max(found, default=0)
     told: list[Edit] = []
     for seq, one in sorted(wanted.items()):
-        now = found.get(seq)
-        if now is None and seq > end:
+        if seq not in found and seq > end:
             return [*told, Edit(one.task, seq, "rolled_back")]
-        if now is None:
+        if seq not in found:
             told.append(Edit(one.task, seq, "dropped"))
-        elif now.fixed != one.fixed or (now.words != one.words and (now.words or erased.get(one.task, 0) < seq)):
+            continue
+        now, gone = seal(found[seq], one.form), erased.get(one.task, 0) > seq
+        fixed = now.fixed == one.fixed or (gone and one.form == 1)  # the erasure took what counts as words by now
+        if not fixed or (now.words != one.words and (now.words or not gone)):
             told.append(Edit(one.task, seq, "changed"))
-    told += [Edit(one.task, seq, "added") for seq, one in found.items() if seq < last and seq not in wanted]
+    told += [Edit(row[2], seq, "added") for seq, row in found.items() if seq < last and seq not in wanted]
     return told
 
 

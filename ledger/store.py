@@ -252,17 +252,20 @@ class Ledger(Protocol):
         """The rows of a domain's events after one, as `sealing` takes them; none that comes later has a lower number."""
 
     def mentioning(self, domain: str, says: Callable[[str], bool]) -> tuple[str, ...]:
-        """The tasks of a domain with words (title, text, remarks, checks, reasons) of which `says` holds."""
+        """The tasks of a domain with words (title, text, remarks, checks, requirements, reasons) of which `says` holds."""
 
     def erase(self, task: str, *, by: str) -> Task:
-        """Erase the words of a task, from its events and from the pages of the database; an open one is closed.
+        """Erase the words of a task from its events; an open one is closed. They are on pages of the database until `scrub`.
 
         Who did what and when stays, and replays to the same projection. A text that another task has as well stays with that one; so
         does a title that another one took over (`mentioning` finds both). Raises NotFoundError.
         """
 
-    def erase_whys(self, entry: str) -> int:
-        """Erase why an entry was promoted, each time; how many there were."""
+    def erase_whys(self, domain: str, entries: Collection[str], says: Callable[[str], bool]) -> int:
+        """Erase why these entries of a domain were promoted, and each why of which `says` holds; how many there were."""
+
+    def scrub(self, domain: str) -> None:
+        """Leave nothing of what was erased on the pages of the database. Raises UnavailableError while somebody reads it."""
 
     def now_ms(self) -> int:
         """The ledger's clock."""

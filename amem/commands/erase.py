@@ -21,6 +21,7 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
 
     Prints a receipt. Exits 3 when something of them is left. An act that was cut short goes on when the same ids are given again.
     """
+    from amem.launch import presence
     from amem.memory import erase
 
     ids = tuple(dict.fromkeys(ids))
@@ -34,6 +35,7 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
     session = context.owner_session(domain if domain in context.domains else None)
     receipt = erase.erase(context.memory, session, ids, why, dry_run=dry_run)
     left = receipt.searched.left
+    running = [session for session in receipt.readers if presence.is_running(context.root, session)]
     if context.flags.json:
         print_json(erase.shape(receipt))
     elif dry_run:
@@ -46,6 +48,8 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
         note(f"it was exported to {', '.join(receipt.exported)}: a copy that is not below the root is not reached")
     if receipt.also_in:
         note(f"left as they are, though they share words with it: {', '.join(receipt.also_in)}")
+    if running:
+        note(f"{', '.join(running)} read it and still runs: what it writes from now on may say it again: amem session stop {running[0]}")
     if left and not dry_run:
         note(f"still there, for you to look at: {', '.join(left)}")
         return exits.ANSWER_IS_NO

@@ -167,6 +167,8 @@ class LedgerSealed(Event):
     """Which one (`ledger.opening.identity`)."""
     seals: tuple[str, ...]
     """As `ledger.sealing` writes them, in order."""
+    form: int
+    """Of the seals; 1 where it is absent."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amem.errors import ConflictError, NotFoundError, UsageError
+from amem.ledger.projection import ERASED
 from amem.logs import reader
 from amem.logs.schema import LogMasked, MemoryAct, MemoryRead, MemoryWrite
-from amem.memory import owner_tasks, traces, transcripts
+from amem.memory import owner_tasks, passages, traces, transcripts
 from amem.memory.held import act
+from amem.memory.passages import Passages, masked
 from amem.memory.session import Memory, Session
 from amem.memory.taint import reach
 from amem.memory.traces import Trace
@@ -26,15 +28,16 @@ from amem.model.clock import stamp
 from amem.model.entry import Entry, Status
 from amem.model.ids import domain_of
 from amem.policy import request
-from amem.record import passages, quarantine
+from amem.record import quarantine
 from amem.record.markdown import Malformed, fixed, format
-from amem.record.passages import Passages, masked
 from amem.settings.root import Root
 
 TITLE = "(erased)"
 _KNOWN_ELSEWHERE = 3
 """More other entries with the same long word make it a word of the trade, not this entry's."""
 _TOLD = 100
+_ROUNDS = 3
+_LEDGER = "ledger: "
 
 
 class Receipt(NamedTuple):
@@ -54,6 +57,8 @@ class Receipt(NamedTuple):
     """Files that these were once exported to, wherever they are now: what is not below the root is not reached."""
     whys: int = 0
     tasks: int = 0
+    readers: tuple[str, ...] = ()
+    """Sessions that wrote these or were served them: what one that still runs writes after this may say them again."""
 
 
 class _Kept(NamedTuple):
@@ -77,20 +82,28 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         if gone and begun is None:
             raise ConflictError(f"{', '.join(gone)}: erased already", hint=f"amem get {gone[0]}")
         wanted, also_in = _wanted(memory, kept)
+        readers = _readers(memory, [found.entry for found in kept.values()])
         exported = _exported(memory, ids)
         if wanted.found(why):
             raise UsageError("--why quotes what is to be erased, and would stay")
         if dry_run:
             carrying = tuple(Trace(memory.store.relative(path), "masked") for path, *_ in _quoting(memory, kept, wanted))
-            at = stamp(memory.clock())
-            return Receipt("", ids, session.principal, why, at, carrying, traces.search(memory.root.path, wanted), also_in, exported)
+            searched, at = traces.search(memory.root.path, wanted), stamp(memory.clock())
+            return Receipt("", ids, session.principal, why, at, carrying, searched, also_in, exported, readers=readers)
         notes = begun or _begin(memory, session, ids, why)
         for found in kept.values():
             if found.entry.status not in (Status.DEMOTED, Status.ERASED):
                 _put(memory, found, replace(found.entry, version=found.entry.version + 1, status=Status.DEMOTED))
-        digests = dict(_rewritten(memory, kept, wanted, notes))
-        traces.clean(memory.root.path, wanted, notes.add, lambda first, count: _masked(memory, session, first, count))
-        counts = _ledger(memory, session, ids, wanted, notes)
+        digests, whys, before = dict[str, str](), 0, None
+        own = {_relative(memory, found.path) for found in kept.values()} | set(traces.INDEX)
+        for _ in range(_ROUNDS):  # sessions write while this runs
+            digests |= _rewritten(memory, kept, wanted, notes)
+            traces.clean(memory.root.path, wanted, notes.add, lambda first, count: _masked(memory, session, first, count))
+            whys += _ledger(memory, session, ids, wanted, notes)
+            searched = traces.search(memory.root.path, wanted, lambda path: path not in own)
+            if not searched.left or searched.left == before:
+                break
+            before = searched.left
         for id in ids:
             found = _find(memory, id)
             if found.entry.status is not Status.ERASED:
@@ -100,8 +113,10 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         transcripts.prune(memory, session, lambda path: notes.add(Trace(path, "masked")))
         with memory.lock:
             memory.index.scrub()
-        searched = traces.search(memory.root.path, wanted)
-        receipt = Receipt(notes.act, ids, session.principal, why, stamp(memory.clock()), notes.traces, searched, also_in, exported, *counts)
+        searched = searched.then(traces.search(memory.root.path, wanted, lambda path: path in own))
+        tasks = sum(one.path.startswith(_LEDGER) for one in notes.traces)
+        at = stamp(memory.clock())
+        receipt = Receipt(notes.act, ids, session.principal, why, at, notes.traces, searched, also_in, exported, whys, tasks, readers)
         memory.append(
             MemoryAct(
                 at=receipt.at, session=session.id, domain=domain_of(ids[0]), principal=session.principal, act=request.ERASE, entries=ids,
@@ -242,13 +257,18 @@ def _related(memory: Memory, entries: Iterable[Entry]) -> frozenset[str]:
     """Entries by the sessions that wrote or were served one of these, and what these replaced."""
     reads, writes = (list(reader.events(memory.root.state / log)) for log in (MemoryRead.log, MemoryWrite.log))
     related: set[str] = set()
-    sessions: set[str | None] = set()
     for entry in entries:
-        found = reach(entry.id, reads, writes)
-        related |= {*found.entries, *entry.supersedes}
-        sessions |= {entry.session, *(one.session for one in found.readers)}
-    related |= {event["entry"] for event in writes if event.get("entry") and event.get("session") in sessions - {None}}
+        related |= {*reach(entry.id, reads, writes).entries, *entry.supersedes}
+    sessions = _readers(memory, entries)
+    related |= {event["entry"] for event in writes if event.get("entry") and event.get("session") in sessions}
     return frozenset(related)
+
+
+def _readers(memory: Memory, entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The sessions that wrote or were served one of these."""
+    reads, writes = (list(reader.events(memory.root.state / log)) for log in (MemoryRead.log, MemoryWrite.log))
+    found = [session for entry in entries for session in (entry.session, *(one.session for one in reach(entry.id, reads, writes).readers))]
+    return tuple(dict.fromkeys(session for session in found if session))
 
 
 def _quoting(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages) -> Iterator[tuple[Path, Entry, Entry]]:
@@ -263,6 +283,7 @@ def _quoting(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages) -> Ite
             summary=masked(entry.summary, wanted),
             body=masked(entry.body, wanted),
             sources=tuple(source for source in entry.sources if not wanted.found(source)),
+            owner=None if wanted.found(entry.owner or "") else entry.owner,
             extra=passages.walked(entry.extra, wanted),
         )
         yield path, entry, new
@@ -315,23 +336,23 @@ def _tombstone(entry: Entry) -> Entry:
     )  # fmt: skip
 
 
-def _ledger(memory: Memory, session: Session, ids: tuple[str, ...], wanted: Passages, notes: _Notes) -> tuple[int, int]:
-    """Take the whys of the entries' promotions, and the words of each task that quotes them, asks to approve them, or is about a write that
-    was dropped with them; an open one is closed. How many whys and tasks.
+def _ledger(memory: Memory, session: Session, ids: tuple[str, ...], wanted: Passages, notes: _Notes) -> int:
+    """Take the whys of the entries' promotions and those that quote them, and the words of each task that quotes them, asks to approve
+    them, or is about a write that was dropped with them; an open one is closed. How many whys.
     """
     ledger = memory.ledger
     dropped = [Path(one.path).stem for one in notes.traces if one.path.startswith("state/quarantine/held-")]
     tasks = [one.task for id in ids for one in ledger.promotions(id) if one.task]
     tasks += [task for held in dropped for task in owner_tasks.tasks(ledger, memory.grants.domains, held).values()]
     tasks += [task for domain in memory.grants.domains for task in ledger.mentioning(domain, wanted.found)]
-    done = 0
     for task in dict.fromkeys(tasks):
-        trace = Trace(f"ledger: {task}", "erased")
-        if trace not in notes.traces:
-            notes.add(trace)
-        ledger.erase(task, by=session.principal)
-        done += 1
-    return sum(ledger.erase_whys(id) for id in ids), done
+        if ledger.show(task).title != ERASED:
+            notes.add(Trace(f"{_LEDGER}{task}", "erased"))
+            ledger.erase(task, by=session.principal)
+    whys = sum(ledger.erase_whys(domain, ids, wanted.found) for domain in memory.grants.domains)
+    for domain in memory.grants.domains:
+        ledger.scrub(domain)
+    return whys
 
 
 def _masked(memory: Memory, session: Session, first: int, count: int) -> LogMasked:
@@ -339,7 +360,9 @@ def _masked(memory: Memory, session: Session, first: int, count: int) -> LogMask
 
 
 def _text(entry: Entry) -> str:
-    return "\n".join((entry.title, entry.summary, entry.body, *entry.sources, json.dumps(entry.extra, ensure_ascii=False)))
+    return "\n".join(
+        (entry.title, entry.summary, entry.body, *entry.sources, entry.owner or "", json.dumps(entry.extra, ensure_ascii=False))
+    )
 
 
 def _relative(memory: Memory, path: Path) -> str:

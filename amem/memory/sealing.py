@@ -37,7 +37,7 @@ def seal(root: "Root", grants: "Grants", ledger: "Reading | Ledger", append: Cal
         last = max((one.seq for one in sealed.get(domain, ())), default=0)
         fresh = [sealing.seal(row).text() for row in ledger.events_after(domain, last)]
         for first in range(0, len(fresh), _LINE):
-            append(LedgerSealed(at=at, domain=domain, ledger=of, seals=tuple(fresh[first : first + _LINE])))
+            append(LedgerSealed(at=at, domain=domain, ledger=of, seals=tuple(fresh[first : first + _LINE]), form=sealing.FORM))
 
 
 def check(root: "Root", grants: "Grants", ledger: "Reading | Ledger") -> Checked:
@@ -56,5 +56,5 @@ def _sealed(root: "Root", of: str) -> Mapping[str, list[sealing.Seal]]:
     found: dict[str, list[sealing.Seal]] = defaultdict(list)
     for line in reader.events(root.state / LedgerSealed.log):
         if line.get("event") == LedgerSealed.event and line.get("ledger") == of:
-            found[str(line.get("domain"))] += map(sealing.read, line["seals"])
+            found[str(line.get("domain"))] += [sealing.read(one, line.get("form", 1)) for one in line["seals"]]
     return found

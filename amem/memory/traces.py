@@ -1,21 +1,18 @@
 """Where in a root a text can stand beside the entry itself, and how it is taken out of each place.
 
-Every file below the root is looked at, what is compressed decompressed, so a place that nobody thought of is found too. It says what it
-took before it takes it. Entries, held writes in the record's own form, amem's databases and the ledger are the caller's. Sessions write in
-their homes while this runs, so no path is followed twice: a folder is opened once, its files by name in it, no link followed.
+Every file below the root is looked at in every spelling that `spellings` knows, so a place that nobody thought of is found too. It says
+what it took before it takes it. Entries, held writes in the record's own form, amem's databases and the ledger are the caller's. Sessions
+write in their homes while this runs, so no path is followed twice: a folder is opened once, its files by name in it, no link followed.
 """
 
-import base64
 import json
 import os
 import re
 import shutil
 import stat
 import subprocess
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,21 +21,20 @@ from amem.egress.encodings import DecodeError, decoder
 from amem.errors import IntegrityError
 from amem.logs import writer
 from amem.logs.schema import LogMasked
-from amem.record import passages
-from amem.record.passages import Passages, streamed, walked
+from amem.memory import passages
+from amem.memory.passages import Passages, streamed, walked
+from amem.memory.spellings import Unread, readings
 from amem.record.sealed import Sealer
 
 _LARGEST_BYTES = 1 << 30
 """A file beyond this is not read: it is named as left."""
-_UNPACKED_BYTES = 1 << 30
-_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
 _RULES = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
         (r"(grants|prices)\.toml|credentials\.env|policy/.*", "owner"),
         (r"record/[^./][^/]*(/[^./][^/]*)*/[^./][^/]*\.md|state/quarantine/contained/[^/]+/mem-[^/]+\.md", "entry"),
         (r"state/(index|ledger|usage)\.sqlite(-wal|-shm)?", "database"),
-        (r"state/(erasing|inside|running)/.*", "skip"),
+        (r"state/(erasing|inside)/.*", "skip"),
         (r"state/[a-z]+\.jsonl", "log"),
         (r"(record/[^/]+/\.contexts/[^/]+|state/quarantine/contained/[^/]+/context-\d+)/.*", "context"),
         (r"state/snapshots/[^/]+\.git/.*", "snapshot"),
@@ -46,6 +42,9 @@ _RULES = tuple(
         (r".*\.json", "document"),
     )
 )
+
+
+INDEX = tuple(f"state/index.sqlite{part}" for part in ("", "-wal", "-shm"))
 
 
 class Trace(NamedTuple):
@@ -64,6 +63,10 @@ class Search(NamedTuple):
     bytes: int
     left: tuple[str, ...]
 
+    def then(self, other: "Search") -> "Search":
+        """Both as one."""
+        return Search(self.files + other.files, self.bytes + other.bytes, (*self.left, *other.left))
+
 
 Note = Callable[[Trace], None]
 """Called before each place is changed."""
@@ -77,81 +80,47 @@ def clean(root: Path, wanted: Passages, note: Note, masked: Callable[[int, int],
         if rule in ("entry", "database", "skip", "context", "snapshot"):
             continue
         data = _read(folder, name)
-        if data is None:
+        has = data is not None and carries(data, wanted)
+        if data is None or has is None:
             note(Trace(path, "left"))
-        elif carries(data, wanted):
+        elif has:
             _take(root, path, folder, name, rule, data, wanted, note, masked)
     for calls in sorted([*root.glob("record/*/.contexts/*/"), *root.glob("state/quarantine/contained/*/context-*/")]):
         if not calls.is_symlink():
             _context(root, calls, wanted, note)
     for repository in sorted(root.glob("state/snapshots/*.git/")):
-        if _snapshot(repository, wanted):
-            note(Trace(str(repository.relative_to(root)), "deleted"))
+        has = _snapshot(repository, wanted)
+        if has is not False:
+            note(Trace(str(repository.relative_to(root)), "deleted" if has else "left"))
+        if has:
             shutil.rmtree(repository)
 
 
-def search(root: Path, wanted: Passages) -> Search:
-    """Look at every byte of the root, and say where what is looked for still stands."""
+def search(root: Path, wanted: Passages, there: Callable[[str], bool] = bool) -> Search:
+    """Look at every byte of the root, or of what is `there`, and say where what is looked for still stands."""
     files, size, left = 0, 0, []
     for path, folder, name in _files(root):
+        if not there(path):
+            continue
         data = _read(folder, name)
         if wanted.found(path):
             left.append(passages.masked(path, wanted))
         files, size = files + 1, size + len(data or b"")
-        if data is None or (_rule(path) != "skip" and carries(data, wanted)):
+        if data is None or (_rule(path) != "skip" and carries(data, wanted) is not False):
             left.append(path)
     return Search(files, size, tuple(left))
 
 
-def carries(data: bytes, wanted: Passages) -> bool:
-    """Say whether bytes carry what is looked for: as text of any form, compressed, packed, or in base64."""
-    for part in _unpacked(data):
-        text = part.decode("utf-8", "replace")
-        if wanted.found(text) or (b"\0" in part and wanted.found(part.replace(b"\0", b"").decode("latin-1"))):
-            return True
-        if "{" in text and streamed(text, wanted):
-            return True
-        if any(wanted.found(inner.decode("utf-8", "replace")) for inner in _base64(text)):
-            return True
-    return False
-
-
-def _unpacked(data: bytes) -> Iterator[bytes]:
-    """The bytes, and what they hold when they are packed; bounded, so that a bomb is only looked at in part."""
-    yield data
+def carries(data: bytes, wanted: Passages) -> bool | None:
+    """Say whether bytes carry what is looked for, in whatever spelling; None where that is too much to look at."""
     try:
-        if data[:4] == b"\x28\xb5\x2f\xfd":
-            yield _decoded("zstd", data)
-        elif data[:2] == b"\x1f\x8b":
-            yield _decoded("gzip", data)
-        elif data[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
-            yield _decoded("deflate", data)
-        elif data[:4] == b"PK\x03\x04":
-            with zipfile.ZipFile(BytesIO(data)) as packed:
-                for item in packed.infolist():
-                    with packed.open(item) as file:
-                        yield file.read(_UNPACKED_BYTES)
-    except (DecodeError, zipfile.BadZipFile, RuntimeError, OSError, EOFError, NotImplementedError):
-        return
-
-
-def _decoded(encoding: str, data: bytes) -> bytes:
-    found = decoder(encoding)
-    assert found is not None
-    pieces, size = [], 0
-    for piece in found.feed(data):
-        pieces.append(piece)
-        size += len(piece)
-        if size > _UNPACKED_BYTES:
-            break
-    return b"".join(pieces)
-
-
-def _base64(text: str) -> Iterator[bytes]:
-    for match in _BASE64.finditer(text):
-        run = match[0].rstrip("=").replace("-", "+").replace("_", "/")
-        run = run[: len(run) - (len(run) % 4 == 1)]
-        yield base64.b64decode(run + "=" * (-len(run) % 4), validate=False)
+        for n, text in enumerate(readings(data)):
+            says = wanted.found if n == 0 and "data:" in text else wanted.said  # what a model streams it may spell as well
+            if wanted.said(text) or ("{" in text and streamed(text, says)):
+                return True
+        return False
+    except Unread:
+        return None
 
 
 def _take(
@@ -174,7 +143,7 @@ def _take(
         new = b"".join(_line(line, wanted) + b"\n" for line in data.splitlines())
     elif rule == "document":
         new = _line(data, wanted)
-    if new is None or carries(new, wanted):
+    if new is None or carries(new, wanted) is not False:
         note(Trace(path, "deleted"))
         os.unlink(name, dir_fd=folder)
         return
@@ -190,7 +159,7 @@ def _take(
 
 def _line(line: bytes, wanted: Passages) -> bytes:
     """A JSON document with each text that carries something masked; nothing of one that is no JSON."""
-    if not carries(line, wanted):
+    if carries(line, wanted) is False:
         return line
     try:
         return json.dumps(walked(json.loads(line), wanted), ensure_ascii=False, separators=(",", ":")).encode()
@@ -215,7 +184,7 @@ def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
     kept, dropped, blobs, sealer = [], [], set[str](), Sealer(root / "state")
     for call in contexts.read(folder):
         names = [name for key in ("request", "response") if isinstance(name := call.get(key), str)]
-        if carries(json.dumps(call).encode(), wanted) or any(_body_carries(folder, name, call, wanted, sealer) for name in names):
+        if wanted.found(json.dumps(call)) or any(_body_carries(folder, name, call, wanted, sealer) for name in names):
             dropped += names
             kept.append({key: call[key] for key in ("n", "call", "at", "label") if key in call} | {"erased": True})
         else:
@@ -223,7 +192,7 @@ def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
             kept.append(call)
     strays = [path for path in _below(folder) if path.name != "calls.jsonl" and path.stem not in {*blobs, *dropped}]
     gone = [path for name in set(dropped) if (path := folder / "blobs" / f"{name}.zst").exists() and name not in blobs]
-    gone += [path for path in strays if (data := _bytes(path)) is None or carries(data, wanted)]
+    gone += [path for path in strays if (data := _bytes(path)) is None or carries(data, wanted) is not False]
     for path in gone:
         note(Trace(str(path.relative_to(root)), "deleted"))
         path.unlink(missing_ok=True)
@@ -244,31 +213,32 @@ def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passage
     except (OSError, ValueError):
         return False  # gone, or no name: a file that is there and is no body is a stray
     except IntegrityError:
-        return True  # what cannot be read cannot be cleared
+        return True
     with suppress(IntegrityError):  # there is no key any more
         body, _ = sealer.opened(body)
-    if carries(body, wanted):
+    if carries(body, wanted) is not False:  # what cannot be read cannot be cleared
         return True
     found = decoder(str(call.get("content_encoding") or ""))
     if found is None:
         return False
     try:
-        return carries(b"".join(found.feed(body)), wanted)
+        return carries(b"".join(found.feed(body)), wanted) is not False
     except DecodeError:
         return False
 
 
-def _snapshot(repository: Path, wanted: Passages) -> bool:
-    """Say whether a repository of snapshots holds a file that carries something."""
+def _snapshot(repository: Path, wanted: Passages) -> bool | None:
+    """Say whether a repository of snapshots holds a file that carries something; None where one is too much to look at."""
     command = ["git", "--git-dir", str(repository), "cat-file", "--batch-all-objects", "--batch"]
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as git:
         assert git.stdout is not None
-        found = False
+        found: bool | None = False
         while header := git.stdout.readline():
             size = int(header.split()[-1])
             data = git.stdout.read(size + 1)
-            found = found or carries(data, wanted)
+            has = False if found else carries(data, wanted)
+            found = found or (has if has is not False else found)
     return found
 
 

@@ -48,9 +48,14 @@ select x.digest, x.text from @text x
 -- The tasks with an event whose keys hold this.
 select distinct e.task from @event e where e.data like :pattern
 
--- drop_whys --
+-- whys --
+-- Why the entries of a domain were promoted.
+select p.seq, p.entry, p.why from @promotion p
+where p.why is not null and substr(p.entry, 1, length(p.entry) - 13) = 'mem-' || substr(:domain, 5) order by p.seq
+
+-- drop_why --
 -- Erase why an entry was promoted.
-update @promotion set why = null where entry = :entry and why is not null returning seq
+update @promotion set why = null where seq = :seq
 
 -- ended --
 -- Tasks whose lease is over.

@@ -88,6 +88,10 @@ with tick as (
 )
 select m.* from moved m
 
+-- drop_requirements --
+-- Forget sets of requirements that no task has any more.
+delete from @requirement where requires not in (select t.requires from @task t)
+
 -- insert --
 -- A new task.
 insert into @task(seq, family, open, id, title, status, priority, rank, requires, origin, creator, parent, chain, twin, open_needs,

@@ -61,6 +61,10 @@ update task set lease_ms = :lease_ms, lease_ends_ms = :now + :lease_ms, changed_
 where id = :id and status = 'claimed' and fence = :fence and lease_ends_ms > :now and (:session is null or session = :session)
 returning @bare
 
+-- drop_requirements --
+-- Forget sets of requirements that no task has any more.
+delete from requirement where domain = :domain and requires not in (select t.requires from task t where t.domain = :domain)
+
 -- insert --
 -- A new task.
 insert into task(seq, domain, family, open, id, title, status, priority, rank, requires, origin, creator, parent, chain, twin, open_needs,

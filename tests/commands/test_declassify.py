@@ -4,36 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from amem.cli.main import run
 from amem.egress import meter
 from amem.launch import trees
 from amem.model.label import Label
 from amem.settings.root import Root
 
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root(tmp_path / "root")
-
-
-@pytest.fixture
-def amem(root: Root, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*words: str) -> tuple[int, Any, str]:
-        code = run(["--root", str(root.path), "--json", *words])
-        out, err = capsys.readouterr()
-        return code, json.loads(out) if out else None, err
-
-    assert call("init", "--owner", "human:asf:you")[0] == 0
-    return call
+from .conftest import Amem
 
 
 def log(root: Root, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (root.state / name).read_text().splitlines()]
 
 
-def test_an_entry_comes_down_and_stays_down_when_the_index_is_built_anew(amem: Any, root: Root) -> None:
+def test_an_entry_comes_down_and_stays_down_when_the_index_is_built_anew(amem: Amem, root: Root) -> None:
     entry = amem("write", "--type", "fact", "--title", "T", "--body", "Known.", "--label", "restricted")[1]["id"]
     lowering = ["declassify", "entry", entry, "--to", "public", "--why", "printed in the paper"]
     assert amem(*lowering)[0] == 2
@@ -56,7 +39,7 @@ def test_an_entry_comes_down_and_stays_down_when_the_index_is_built_anew(amem: A
     assert amem("declassify", "entry", "mem-me-zzzzzzzzzzzz", "--to", "public", "--why", "w", "--yes")[0] == 3
 
 
-def test_a_label_lowered_in_the_file_counts_for_nothing(amem: Any, root: Root) -> None:
+def test_a_label_lowered_in_the_file_counts_for_nothing(amem: Amem, root: Root) -> None:
     entry = amem("write", "--type", "fact", "--title", "T", "--body", "Known.", "--label", "restricted")[1]["id"]
     path = next(root.record.rglob(f"{entry}.md"))
     path.write_text(path.read_text().replace('"restricted"', '"public"'))
@@ -70,7 +53,7 @@ def session(root: Root, id: str, label: str, tree: Path) -> None:
     meter.start_session(root, row | where)
 
 
-def test_a_session_comes_down_with_what_it_wrote_and_its_part_of_the_tree(amem: Any, root: Root, tmp_path: Path) -> None:
+def test_a_session_comes_down_with_what_it_wrote_and_its_part_of_the_tree(amem: Amem, root: Root, tmp_path: Path) -> None:
     mine = amem("write", "--type", "fact", "--title", "T", "--body", "Known.", "--label", "restricted")[1]["id"]
     path = next(root.record.rglob(f"{mine}.md"))
     wrote = log(root, "writes.jsonl")[-1]["session"]
@@ -92,7 +75,7 @@ def test_a_session_comes_down_with_what_it_wrote_and_its_part_of_the_tree(amem: 
     assert amem("declassify", "session", "ses-zzzzzzzz", "--to", "public", "--why", "w", "--yes")[0] == 3
 
 
-def test_a_tree_comes_down_with_those_below_it_and_no_other(amem: Any, root: Root, tmp_path: Path) -> None:
+def test_a_tree_comes_down_with_those_below_it_and_no_other(amem: Amem, root: Root, tmp_path: Path) -> None:
     above, tree, below = tmp_path, tmp_path / "tree", tmp_path / "tree" / "sub"
     for path in (above, tree, below):
         trees.mark(root, (str(path),), Label.RESTRICTED, "ses-00000001")

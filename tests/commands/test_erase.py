@@ -1,40 +1,24 @@
 """`amem erase` as the owner types it."""
 
+import fcntl
 import json
 import os
 import signal
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from amem.cli.main import run
+from amem.launch import presence
 from amem.settings.root import Root
 
+from .conftest import Amem
+
 CANARY = "zebra7QuartzCanary19"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root(tmp_path / "root")
-
-
-@pytest.fixture
-def amem(root: Root, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*words: str) -> tuple[int, Any, str]:
-        code = run(["--root", str(root.path), "--json", *words])
-        out, err = capsys.readouterr()
-        return code, json.loads(out) if out else None, err
-
-    assert call("init", "--owner", "human:asf:you")[0] == 0
-    return call
 
 
 def carrying(root: Root) -> list[str]:
     return [path.name for path in root.path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
 
 
-def test_several_entries_in_one_act_with_a_receipt(amem: Any, root: Root) -> None:
+def test_several_entries_in_one_act_with_a_receipt(amem: Amem, root: Root) -> None:
     first = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
     second = amem("write", "--type", "fact", "--title", "Other", "--body", f"It is {CANARY}.")[1]["id"]
     assert amem("erase", first, "--why", "w")[0] == 2
@@ -58,7 +42,7 @@ def test_several_entries_in_one_act_with_a_receipt(amem: Any, root: Root) -> Non
     assert amem("erase", first, second, "--why", "again", "--yes")[0] == 1
 
 
-def test_what_cannot_be_taken_out_is_named_and_exits_3(amem: Any, root: Root) -> None:
+def test_what_cannot_be_taken_out_is_named_and_exits_3(amem: Amem, root: Root) -> None:
     entry = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
     with root.grants.open("a") as grants:
         grants.write(f"# {CANARY}\n")
@@ -67,7 +51,23 @@ def test_what_cannot_be_taken_out_is_named_and_exits_3(amem: Any, root: Root) ->
     assert "grants.toml" in err
 
 
-def test_the_doctor_names_one_that_was_cut_short(amem: Any, root: Root) -> None:
+def test_a_session_that_read_it_and_still_runs_is_named(amem: Amem, root: Root) -> None:
+    entry = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
+    wrote = json.loads((root.state / "writes.jsonl").read_text().splitlines()[-1])["session"]
+    mark = presence.mark(root, wrote)
+    mark.parent.mkdir(parents=True)
+    descriptor = os.open(mark, os.O_RDWR | os.O_CREAT)
+    os.write(descriptor, b"1")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        code, _, err = amem("erase", entry, "--why", "asked for", "--yes")
+    finally:
+        os.close(descriptor)
+    assert code == 0
+    assert f"amem session stop {wrote}" in err
+
+
+def test_the_doctor_names_one_that_was_cut_short(amem: Amem, root: Root) -> None:
     entry = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
     child = os.fork()
     if child == 0:

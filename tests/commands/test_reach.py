@@ -1,26 +1,9 @@
 """`amem taint`, `why` and `demote` as the owner types them."""
 
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-from amem.cli.main import run
+from .conftest import Amem
 
 
-@pytest.fixture
-def amem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*words: str) -> tuple[int, Any, str]:
-        code = run(["--root", str(tmp_path / "root"), "--json", *words])
-        out, err = capsys.readouterr()
-        return code, json.loads(out) if out else None, err
-
-    assert call("init", "--owner", "human:asf:you")[0] == 0
-    return call
-
-
-def test_an_entry_from_service_to_tombstone(amem: Any) -> None:
+def test_an_entry_from_service_to_tombstone(amem: Amem) -> None:
     entry = amem("write", "--type", "fact", "--title", "T", "--body", "Known.")[1]["id"]
     assert amem("get", entry)[0] == 0
     code, found, _ = amem("taint", entry)
@@ -39,7 +22,7 @@ def test_an_entry_from_service_to_tombstone(amem: Any) -> None:
     assert amem("get", entry)[0] == 3
 
 
-def test_what_is_not_there(amem: Any) -> None:
+def test_what_is_not_there(amem: Amem) -> None:
     for command in (["taint"], ["why"], ["demote", "--why", "w", "--yes"]):
         assert amem(*command, "mem-me-zzzzzzzzzzzz")[0] == 3
         assert amem(*command, "../../etc/passwd")[0] == 2

@@ -11,13 +11,14 @@ from amem.ledger.store import Filed, Ledger
 from amem.ledger.task import Status, Task
 from tests.ledger.worlds import DOM, HANDOFF, ME, SqliteWorld, World, admitted, closing
 
-SECRET = "Xyzzy-plugh"
+SECRET = "xyzzy-plugh"
+OTHER = "mem-me-aaaaaaaaaaaa"
 
 
 def told(ledger: Ledger) -> str:
     """A task that says the secret wherever it can, and its id."""
-    words = {"title": f"Call {SECRET}", "body": f"At {SECRET}'s place.", "check": (f"grep {SECRET} file",), "subject": SECRET}
-    filed = ledger.create(Draft(domain=DOM, **words), by=ME, admit=True)  # type: ignore[arg-type]
+    words = {"title": f"Call {SECRET}", "body": f"At {SECRET}'s place.", "check": (f"grep {SECRET} file",), "requires": (SECRET,)}
+    filed = ledger.create(Draft(domain=DOM, subject=SECRET, **words), by=ME, admit=True)  # type: ignore[arg-type]
     assert isinstance(filed, Filed)
     task = filed.task.id
     ledger.post(task, by=ME, text=f"{SECRET} called back.")
@@ -27,6 +28,7 @@ def told(ledger: Ledger) -> str:
         ledger.release(task, by="agent:a", fence=fence, why=f"why {SECRET}", blocker=blocker, handoff=HANDOFF)
     ledger.block(task, by=ME, on=f"{SECRET} must call")
     ledger.unblock(task, by=ME, why=f"{SECRET} called")
+    ledger.graded(task, by=ME, verdict="failed", round=1, grader=f"judge-{SECRET}")
     return task
 
 
@@ -37,6 +39,7 @@ def test_nothing_of_the_words_is_left_and_the_history_is(world: World) -> None:
         assert ledger.mentioning(DOM, lambda text: SECRET in text) == (task,)
         done = ledger.erase(task, by=ME)
         assert (done.title, done.status, done.check, done.body, done.handoffs) == (ERASED, Status.INVALIDATED, (), None, (HANDOFF,))
+        assert done.requires == ()
         events = ledger.events(task)
         assert [(event.kind, event.by, event.at_ms, event.fence) for event in events][: len(before)] == before
         assert [event.kind for event in events[-2:]] == ["invalidated", "erased"]
@@ -50,13 +53,17 @@ def test_nothing_of_the_words_is_left_and_the_history_is(world: World) -> None:
 def test_no_byte_of_it_is_left_in_any_file_of_the_database(tmp_path: Path) -> None:
     with closing(SqliteWorld(tmp_path)) as world, world.open() as ledger:
         task = told(ledger)
-        ledger.promotion("mem-me-0123456789ab", 1, "curated", by=ME, why=f"{SECRET} said so")
+        whys = {"mem-me-0123456789ab": f"{SECRET} said so", "mem-me-zzzzzzzzzzzz": f"As {SECRET} says", OTHER: "It holds."}
+        for entry, why in whys.items():
+            ledger.promotion(entry, 1, "curated", by=ME, why=why)
         files = list((tmp_path / "state").glob("ledger.sqlite*"))
         assert any(SECRET.encode() in file.read_bytes() for file in files)
         ledger.erase(task, by=ME)
-        assert ledger.erase_whys("mem-me-0123456789ab") == 1
+        assert ledger.erase_whys(DOM, ("mem-me-0123456789ab",), lambda why: SECRET in why) == 2
+        ledger.scrub(DOM)
         assert [file.name for file in (tmp_path / "state").iterdir() if SECRET.encode() in file.read_bytes()] == []
-        assert ledger.promotions("mem-me-0123456789ab")[0].why is None and ledger.erase_whys("mem-me-0123456789ab") == 0
+        assert [ledger.promotions(one)[0].why for one in whys] == [None, None, "It holds."]
+        assert ledger.erase_whys(DOM, ("mem-me-0123456789ab",), lambda why: SECRET in why) == 0
 
 
 def test_a_text_that_another_task_has_stays_with_that_one(ledger: Ledger) -> None:

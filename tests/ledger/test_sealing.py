@@ -55,6 +55,16 @@ def test_words_may_go_with_an_erasure_alone() -> None:
     assert edits(map(seal, THERE), other) == [Edit("task-me-00000000", 1, "changed")]
 
 
+def test_seals_of_the_first_form_still_hold_and_still_tell() -> None:
+    there = [row(1, "created", title="One", requires=["code"]), row(2, "graded", verdict="failed", grader="model-a")]
+    old = [sealing.read(seal(one, 1).text(), 1) for one in there]
+    assert [one.fixed for one in old] != [seal(one).fixed for one in there]
+    assert edits(old, there) == []
+    assert [one.seq for one in edits(old, [there[0], row(2, "graded", verdict="failed", grader="model-b")])] == [2]
+    erased = [row(1, "created", title="(erased)"), row(2, "graded", verdict="failed"), row(3, "erased")]
+    assert edits(old, erased) == [] == edits(map(seal, there), erased)
+
+
 def test_a_ledger_s_own_events(world: World) -> None:
     with world.open() as ledger:
         admitted(ledger, "One", body="The body.")

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from amem.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from amem.ledger.draft import Draft
 from amem.ledger.reading import Filter
 from amem.ledger.store import Filed
+from amem.ledger.task import Task
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor
-from amem.memory import read
+from amem.memory import passages, read
 from amem.memory.contain import contain, contained, undo
 from amem.memory.erase import Receipt, erase, unfinished
 from amem.memory.outcomes import Gone, Held, Hits, Served
@@ -28,8 +30,10 @@ from amem.memory.session import Memory, open_memory, owner_session
 from amem.memory.verify import verify
 from amem.model.entry import Tier
 from amem.settings import grants
+from amem.settings.root import Root
 
 from .seed import AGENT, OWNER, agent, owner, put, seeded, written
+from .test_spellings import SPELLED
 
 CANARY = "zebra7QuartzCanary19"
 
@@ -79,6 +83,11 @@ def spread(memory: Memory) -> tuple[str, str, str]:
     filed = memory.ledger.create(Draft(domain="dom-me", title=f"Try {CANARY}", body=f"Open it with {CANARY}."), by=OWNER, admit=True)
     assert isinstance(filed, Filed)
     memory.ledger.post(filed.task.id, by=OWNER, text=f"It is {CANARY}.")
+    asked = memory.ledger.create(Draft(domain="dom-me", title="Try a door", requires=(CANARY.lower(),)), by=OWNER, admit=True)
+    graded = memory.ledger.create(Draft(domain="dom-me", title="Try a wall"), by=OWNER, admit=True)
+    assert isinstance(asked, Filed) and isinstance(graded, Filed)
+    memory.ledger.graded(graded.task.id, by=OWNER, verdict="failed", round=1, grader=f"judge-{CANARY}")
+    assert isinstance(promote(memory, owner(memory), handoff.id, Tier.CURATED, f"It says {CANARY}, and that was it."), Promoted)
     proposed = promote(memory, agent(memory, "agent:codex"), entry.id, Tier.VERIFIED, f"I opened it with {CANARY}.")
     assert isinstance(proposed, Promoted)
     for path, text in {
@@ -131,7 +140,7 @@ def test_no_byte_of_the_root_carries_it_afterwards(memory: Memory) -> None:
     kept_receipt = json.loads((memory.root.state / "erased" / f"{receipt.id}.json").read_text())
     assert kept_receipt["entries"] == [entry]
     assert kept_receipt["contexts_removed"]
-    assert (kept_receipt["promotion_whys_removed"], kept_receipt["promotion_tasks_cleared"]) == (1, 3)
+    assert (kept_receipt["promotion_whys_removed"], kept_receipt["promotion_tasks_cleared"]) == (2, 5)
     (promotion,) = memory.ledger.promotions(entry)
     assert (promotion.why, promotion.to, promotion.by) == (None, "verified", "agent:codex")
     assert memory.ledger.list(Filter(domains=("dom-me",))).total == 0
@@ -226,6 +235,100 @@ def test_an_entry_that_is_contained_is_erased_where_it_is_and_comes_back_as_a_to
     assert carrying(memory.root.path) == []
     undo(memory, owner(memory), entry.id, "a drill")
     assert read.get(memory, owner(memory), entry.id) == Gone(entry.id)
+
+
+def test_none_of_its_spellings_is_left_in_any_place(memory: Memory) -> None:
+    entry = written(memory, agent(memory), "The vault", body=f"We open the vault with {CANARY} on Mondays.")
+    spelled = {name: spell(f"It said: {CANARY}, and more.") for name, spell in SPELLED.items()}
+    home = memory.root.state / "homes" / "ses-0123abcd"
+    home.mkdir(parents=True)
+    for n, data in enumerate(spelled.values()):
+        (home / f"{n}.bin").write_bytes(b"something before\n" + data)
+    texts = {name: data.decode() for name, data in spelled.items() if data.isascii() and b"\0" not in data}
+    mine = owner(memory)
+    assert isinstance(read.get(memory, mine, entry.id), Served)
+    told = [written(memory, mine, f"Doors {name}", body=f"The door is green.\n\n{text}").id for name, text in texts.items()]
+    folder = context(memory, "ses-0123abcd", *spelled.values())
+    quoting = [
+        memory.ledger.create(Draft(domain="dom-me", title=f"Look {name}", body=text), by=OWNER, admit=True) for name, text in texts.items()
+    ]
+    facts = [written(memory, agent(memory), f"Fact {name}").id for name in texts]
+    whys = [promote(memory, owner(memory), id, Tier.CURATED, text) for id, text in zip(facts, texts.values(), strict=True)]
+    assert len([one for one in whys if isinstance(one, Promoted)]) == len(quoting) > 30
+    (memory.root.state / "homes" / CANARY.encode().hex()).mkdir()
+    log = memory.root.state / "homes" / "ses-0123abcd" / "log.jsonl"
+    log.write_text("".join(json.dumps({"n": n, "text": text}) + "\n" for n, text in enumerate([*texts.values(), "stays"])))
+    receipt = erase(memory, owner(memory), (entry.id,), "The owner of the vault asked for it.")
+    assert receipt.searched.left == ()
+    left = {path: data for path, data in everything(memory.root.path)}
+    assert [(name, path) for name, one in spelled.items() for path, data in left.items() if one.strip() in data] == []
+    kept = [line["text"] for line in map(json.loads, log.read_text().splitlines())]
+    assert kept == [passages.ERASED] * len(texts) + ["stays"]
+    removed = {trace.path for trace in receipt.removed}
+    assert {f"state/homes/ses-0123abcd/{n}.bin" for n in range(len(spelled))} <= removed
+    assert receipt.whys == len(texts) and receipt.tasks == len(texts)
+    assert all(json.loads(line).get("erased") for line in (folder / "calls.jsonl").read_text().splitlines())
+    for id in told:
+        served = read.get(memory, owner(memory), id)
+        assert isinstance(served, Served) and served.body.startswith("The door is green.")
+    assert verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root)).broken == ()
+
+
+def test_a_file_that_is_too_much_to_look_at_is_named_and_left(memory: Memory) -> None:
+    entry = written(memory, agent(memory), f"Code {CANARY}")
+    bomb = memory.root.state / "homes" / "ses-0123abcd" / "bomb.gz"
+    bomb.parent.mkdir(parents=True)
+    bomb.write_bytes(gzip.compress(bytes(32 << 20)))
+    receipt = erase(memory, owner(memory), (entry.id,), "asked for")
+    assert receipt.searched.left == ("state/homes/ses-0123abcd/bomb.gz",)
+    assert bomb.exists()
+
+
+def at_work(root: Root, ready: Path) -> int:
+    """A process that writes, searches, files, claims and releases in a root until it is killed."""
+    child = os.fork()
+    if child:
+        return child
+    memory = open_memory(root, grants.load(root.grants))
+    session = agent(memory, "agent:busy")
+    n = 0
+    while True:
+        n += 1
+        put(memory, session, f"Note {n}", body=f"Nothing but a note, number {n}.")
+        read.search(memory, session, "vault note door")
+        filed = memory.ledger.create(Draft(domain="dom-me", title=f"Do {n}"), by=OWNER, admit=True)
+        assert isinstance(filed, Filed)
+        claimed = memory.ledger.claim_one(filed.task.id, by="agent:busy", capabilities=("*",))
+        assert isinstance(claimed, Task)
+        memory.ledger.release(filed.task.id, by="agent:busy", fence=claimed.fence)
+        if n == 2:
+            ready.touch()
+
+
+def test_what_goes_on_meanwhile_neither_stops_it_nor_brings_it_back(tmp_path: Path) -> None:
+    with seeded(tmp_path) as memory:
+        entry, *_ = spread(memory)
+    child = at_work(memory.root, tmp_path / "ready")
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+            os.sched_yield()
+        fresh = open_memory(memory.root, grants.load(memory.root.grants))
+        receipt = erase(fresh, owner(fresh), (entry,), "asked for")
+        before = len(list(memory.root.record.rglob("mem-*.md")))
+    finally:
+        ended = os.waitpid(child, os.WNOHANG)
+        if ended == (0, 0):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    assert ended == (0, 0)  # it was at work still: nothing of this stopped it
+    assert receipt.searched.left == ()
+    assert carrying(memory.root.path) == []
+    assert before > 4
+    for log in ("writes.jsonl", "reads.jsonl", "decisions.jsonl"):
+        assert reader.verify(memory.root.state / log) == []
+    written(fresh, agent(fresh), "Later")
+    fresh.close()
 
 
 def killed_after(memory: Memory, entry: str, syncs: int) -> bool:

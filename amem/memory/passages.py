@@ -1,16 +1,23 @@
 """What of a text another text carries when it quotes it: runs of words, and words so long that nobody writes them by chance. Pure.
 
-Both texts are read the same way first: escapes of JSON undone however deep, case folded, white space and marks left out.
-So a passage is found in a prompt, in a tool's answer inside a prompt, and in a transcript of both.
+Both texts are read the same way first: escapes undone, forms of one character made the same, case folded, white space and marks left out;
+and the other one in every spelling of `spellings`. So a passage is found in a prompt, in a tool's answer inside a prompt, and in a
+transcript of both; forwards and backwards.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from amem.memory.spellings import Unread, paired, readings
+from amem.policy.scan_text import INVISIBLE
+
 RUN_WORDS = 6
+_LEAST_RUN = 3
 WORD_CHARACTERS = 16
 ERASED = "[erased]"
 """What stands where a passage stood."""
@@ -25,7 +32,9 @@ _HEX = re.compile(r"[0-9a-f-]+")
 _HASH_CHARACTERS = (32, 36, 40, 64)
 _ID = re.compile(r"(?:mem|task|ses|held|src|dec|call)-[a-z0-9-]+")
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\^_])")
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_TOKEN = re.compile(rf"[\w-]{{{_UNSPACED},}}")
+_UNSEEN = re.compile(f"[{INVISIBLE}]")
+_FEW = 256
 _STEP = 1 << 20
 _OVERLAP = 4096
 
@@ -41,20 +50,27 @@ class Passages(NamedTuple):
         return Passages(self.runs | other.runs, self.words | other.words)
 
     def found(self, text: str) -> bool:
-        """Say whether the text carries any of them."""
-        if not self.runs and not self.words:
+        """Say whether the text carries any of them, in whatever spelling. What is too much to be read counts as not."""
+        try:
+            return any(map(self.said, readings(text))) if self else False
+        except Unread:
             return False
+
+    def said(self, text: str) -> bool:
+        """Say whether the text carries any of them as it stands."""
+        sought = _sought(self)
         for start in range(0, max(1, len(text)), _STEP):  # so that a page of 20 MB is never held three times
             part = plain(text[start : start + _STEP + _OVERLAP])
-            if any(word in part for word in self.words):
+            if sought.words.within(part) or (sought.unsaid and sought.unsaid.within(_joined(part))):
                 return True
-            if unsaid := telling(self).words:
-                joined = _joined(part)
-                if any(word in joined for word in unsaid):
-                    return True
-            if not self.runs.isdisjoint(_runs(part, _lengths(self.runs))):
+            words = _WORD.findall(part)
+            begun = not sought.beginnings.isdisjoint(zip(words, words[1:], words[2:], strict=False))
+            if begun and not sought.runs.isdisjoint(_runs(words, sought.lengths)):
                 return True
         return False
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.words)
 
     def without(self, texts: Iterable[str]) -> "Passages":
         """Those that none of these texts has."""
@@ -62,7 +78,7 @@ class Passages(NamedTuple):
         for text in texts:
             part = plain(text)
             words -= {word for word in words if word in part}
-            runs.difference_update(_runs(part, lengths))
+            runs.difference_update(_runs(_WORD.findall(part), lengths))
         return Passages(frozenset(runs), frozenset(words))
 
 
@@ -75,9 +91,9 @@ def passages(*texts: str) -> Passages:
     words: set[str] = set()
     for text in texts:
         part = plain(text)
-        count = len(_WORD.findall(part))
-        if count >= RUN_WORDS or (count >= 3 and len(part) >= WORD_CHARACTERS):
-            runs.update(_runs(part, (min(count, RUN_WORDS),)))
+        count = len(said := _WORD.findall(part))
+        if count >= RUN_WORDS or (count >= _LEAST_RUN and len(part) >= WORD_CHARACTERS):
+            runs.update(_runs(said, (min(count, RUN_WORDS),)))
         for word in _LONG.findall(part):
             words.update(_windows(word) if not word.isascii() else [word.strip("-_")])
     return Passages(frozenset(runs), frozenset(word for word in words if len(word) >= _UNSPACED and not _ID.fullmatch(word)))
@@ -114,8 +130,8 @@ def walked(value: Any, found: Passages) -> Any:
             return value
 
 
-def streamed(text: str, found: Passages) -> bool:
-    """Say whether a stream of events carries a passage that its pieces cut: the texts of one key, one after the other."""
+def streamed(text: str, says: Callable[[str], bool]) -> bool:
+    """Say whether a stream of events carries a passage that its pieces cut: whether the texts of one key say it, one after the other."""
     said: dict[str, list[str]] = {}
     for line in text.splitlines():
         line = line.removeprefix("data:").strip()
@@ -124,25 +140,24 @@ def streamed(text: str, found: Passages) -> bool:
                 _gathered(json.loads(line), "", said.setdefault)
             except (ValueError, RecursionError):
                 continue
-    return any(found.found("".join(pieces)) for pieces in said.values())
+    return any(says("".join(pieces)) for pieces in said.values() if len(pieces) > 1)
 
 
 def plain(text: str) -> str:
     """The text as texts are compared."""
     if "\\" in text:
-        text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text)
+        text = paired(_ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text))
+    if not text.isascii():
+        text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
     return text.casefold()
 
 
 def _joined(part: str) -> str:
-    """The text as if nothing had broken its words: a terminal wraps them and colours them in the middle."""
-    if "\x1b" in part:
-        part = _SEQUENCE.sub("", part)
-    return "".join(part.split()) if part.isascii() else "".join(_UNSEEN.sub("", part).split())
+    """The plain text as if nothing had broken its words: a terminal wraps them and colours them in the middle."""
+    return "".join((_SEQUENCE.sub("", part) if "\x1b" in part else part).split())
 
 
-def _runs(part: str, lengths: Iterable[int]) -> Iterable[str]:
-    words = _WORD.findall(part)
+def _runs(words: list[str], lengths: Iterable[int]) -> Iterable[str]:
     return (" ".join(words[at : at + length]) for length in lengths for at in range(len(words) - length + 1))
 
 
@@ -150,6 +165,50 @@ def _runs(part: str, lengths: Iterable[int]) -> Iterable[str]:
 def _lengths(runs: frozenset[str]) -> tuple[int, ...]:
     """Of how many words these are."""
     return tuple(sorted({run.count(" ") + 1 for run in runs}))
+
+
+class _Words(NamedTuple):
+    """Words to look for anywhere in a text: a few each on its own, many by how they begin, so that more of them take no longer."""
+
+    few: tuple[str, ...]
+    many: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, words: Collection[str]) -> "_Words":
+        if len(words) <= _FEW:
+            return cls(tuple(words), {})
+        many: dict[str, list[str]] = defaultdict(list)
+        for word in words:
+            many[word[:_UNSPACED]].append(word)
+        return cls((), many)
+
+    def __bool__(self) -> bool:
+        return bool(self.few or self.many)
+
+    def within(self, part: str) -> bool:
+        """Say whether one of them stands in a plain text."""
+        if any(word in part for word in self.few):
+            return True
+        there = {begin for word in _TOKEN.findall(part) for begin in _windows(word) if begin in self.many} if self.many else ()
+        return any(word in part for begin in there for word in self.many[begin])
+
+
+class _Sought(NamedTuple):
+    """Passages as they are looked for, forwards and backwards."""
+
+    words: _Words
+    unsaid: _Words
+    runs: frozenset[str]
+    lengths: tuple[int, ...]
+    beginnings: frozenset[tuple[str, ...]]
+    """The first words of each run: few texts have those, and to look for them takes a fifth of the time."""
+
+
+@lru_cache(maxsize=8)
+def _sought(found: Passages) -> _Sought:
+    words, unsaid, runs = (each | {one[::-1] for one in each} for each in (found.words, telling(found).words, found.runs))
+    beginnings = frozenset(tuple(run.split(" ")[:_LEAST_RUN]) for run in runs)
+    return _Sought(_Words.of(words), _Words.of(unsaid), runs, _lengths(runs), beginnings)
 
 
 def _windows(word: str) -> Iterable[str]:
