@@ -17,10 +17,11 @@ SESSION_FLAGS = $(if $(HARNESS),--harness $(HARNESS)) $(if $(AUTH),--auth $(AUTH
 LAUNCH_FLAGS = $(SESSION_FLAGS) $(if $(PROMPT),--prompt "$$PROMPT") $(if $(ARGS),-- $(ARGS))
 WORK_FLAGS = $(SESSION_FLAGS) $(if $(ARGS),-- $(ARGS))
 export PROMPT
+export QUERY
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage check fmt test test-real bench bench-peers harnesses image unpack wheel-check
+.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage savings check fmt test test-real bench bench-peers harnesses image unpack wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -47,6 +48,9 @@ work: $(READY) ## a harness on the next task: HARNESS= [AUTH PROVIDER MODEL ARGS
 
 usage: $(READY) ## tokens by destination and model
 	@$(BIN)/amem $(ROOT_FLAG) usage $(ARGS)
+
+savings: $(READY) ## what the memory saves, measured on this root [QUERY=]
+	@$(BIN)/amem $(ROOT_FLAG) savings $(if $(QUERY),--query "$$QUERY") $(ARGS)
 
 check: $(READY) ## formatting, lint, types, import contracts, file names
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .

@@ -24,6 +24,7 @@ COMMANDS = {
     "usage": Command("amem.commands.usage", "command", "tokens by destination and model", "Sessions"),
     "context": Command("amem.commands.context", "group", "what model calls sent and got: list, show", "Sessions"),
     "transcript": Command("amem.commands.transcript", "group", "harnesses' own accounts: list, show, sweep, erase", "Sessions"),
+    "savings": Command("amem.commands.savings", "command", "what the memory saves, measured on this root", "Sessions"),
     "models": Command("amem.commands.models", "command", "the models that a destination offers", "Sessions"),
     "cost": Command("amem.commands.cost", "command", "dollars by session, day and completed task", "Sessions"),
     "work": Command("amem.commands.work", "command", "run a harness on the next task of the board", "Work"),

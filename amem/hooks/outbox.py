@@ -66,8 +66,12 @@ def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | N
 
 
 def _leave(kind: str, harness: str, event: Mapping[str, Any], home: str) -> None:
-    path = tail.transcript(harness, event, home)
-    found = tail.read(harness, path, home) if path is not None else None
+    found = None
+    try:
+        if (path := tail.transcript(harness, event, home)) is not None:
+            found = tail.read(harness, path, home)
+    except (OSError, ValueError) as error:  # a note without the turns is better than none
+        _complain(home, f"{kind} {harness}: the transcript: {error}")
     text = note(kind, harness, event, found, os.environ.get("AMEM_SESSION", ""))
     data = text.encode("utf-8", "replace")[:MAX_NOTE_BYTES]
     _put(f"{home}/.amem/outbox", kind, data)

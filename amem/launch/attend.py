@@ -134,7 +134,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
         outcome.notes += filter(None, [carry_home(ready.login, ready.home, work.stranger)])
     if ready.plan.auth is Auth.SUBSCRIPTION:
         _count(sitting)
-    outcome.notes += filter(None, [work.keep_transcript()])
+    outcome.notes += filter(None, [work.unguarded(), work.keep_transcript()])
     outcome.notes += _alarms(sitting)
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended

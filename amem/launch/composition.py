@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amem.errors import IntegrityError
+from amem.harnesses.base import HookKind
 from amem.launch.outbox import Filed, file_note, file_notes, waiting
 from amem.launch.served import Accept, Doors, Serve
 
@@ -56,6 +57,7 @@ class Composition:
         self._grading = grading
         self._token = ready.door.token if ready.door is not None else None
         self._egress: tuple[Access, Meter] | None = None
+        self._mcp: McpApp | None = None
 
     @property
     def root(self) -> "Root":
@@ -133,6 +135,7 @@ class Composition:
                 memory, session, token=self._token, board=self._ready.board, worker=worker, projection=projection,
                 grading=self._grading is not None,
             )  # fmt: skip
+            self._mcp = mcp
             add_routes(app, mcp)
             if found.harness.hasty:
                 app.middlewares.append(_holding(mcp))
@@ -212,6 +215,22 @@ class Composition:
         from amem.launch.leftover import find
 
         return find(self._ready.plan.harness, self._ready.home)
+
+    def unguarded(self) -> str | None:
+        """That the harness called tools without asking the guard, for a person; None where it asked, or what it called is not known.
+
+        A harness lets a tool run whose hook is missing, dead or late; some calls that it refuses by itself it does not ask about.
+        """
+        harness = self._ready.plan.harness
+        if self.transcript is None or self._mcp is None or all(hook.kind is not HookKind.PRE_TOOL for hook in harness.hooks):
+            return None
+        calls, asked = sum(len(turn.tools) for turn in self.transcript.read.turns), self._mcp.asked
+        if asked * 2 >= calls:
+            return None
+        return (
+            f"the guard was asked about {asked} of {calls} tool calls: {harness.title} did not run its hooks, so nothing kept the others "
+            "from /memory by path, or from starting subagents"
+        )
 
     def keep_transcript(self) -> str | None:
         """Keep the transcript in the record, under the label that the session ended with; why it could not be, for a person."""

@@ -57,6 +57,8 @@ class McpApp:
         self._projection = projection
         self._own_worker = worker is None
         self._worker = worker or new_worker()
+        self.asked = 0
+        """How many tool calls the guard was asked about."""
         self._stopping = asyncio.Event()
         self._listed = asyncio.Event()
         self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
@@ -119,6 +121,7 @@ class McpApp:
             body = await _body(request, guard.EVENT_LIMIT_BYTES)
         if body is None:
             return web.Response(status=403, text=f"amem: the hook's event is above {guard.EVENT_LIMIT_BYTES} bytes")
+        self.asked += 1
         harness = request.query.get("harness") or self.session.harness
         loop = asyncio.get_running_loop()
         verdict = guard.verdict(body, harness)

@@ -137,7 +137,7 @@ def decide(event: Mapping[str, Any], harness: str) -> Verdict:
     """Say whether the tool of this event may run."""
     shape = SHAPES.get(harness, _OTHER)
     name, given = tool_call(event)
-    if not isinstance(name, str) or not isinstance(given, (dict, str, type(None))):
+    if not isinstance(name, str) or not name.strip() or not isinstance(given, (dict, str, type(None))):
         return Verdict(False, "amem: the hook's event names no tool")
     if _OWN.fullmatch(name):
         return Verdict(True)

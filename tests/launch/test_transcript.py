@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,6 +148,18 @@ def test_a_home_full_of_folders_is_not_walked_through(root: Root, tmp_path: Path
     monkeypatch.setattr(leftover, "names", names)
     assert len(leftover.matching(str(tmp_path), ("*/*/*/*/*",))) == leftover.MAX_FOLDERS
     assert len(looked) <= 4 * leftover.MAX_FOLDERS
+
+
+@pytest.mark.parametrize(("asked", "told"), [(0, True), (1, False), (2, False)])
+def test_a_harness_that_does_not_ask_the_guard_is_told_of(root: Root, tmp_path: Path, asked: int, told: bool) -> None:  # noqa: F811
+    session = ready(root, tmp_path, "claude")
+    left(session, PLACES["claude"], (FILES / "claude.jsonl").read_bytes())
+    serving = work(root, session)
+    assert serving.unguarded() is None, "it was never served"
+    serving._mcp = SimpleNamespace(asked=asked)  # type: ignore[assignment]
+    said = serving.unguarded()
+    assert (said is not None) is told
+    assert said is None or said.startswith("the guard was asked about 0 of 2 tool calls: Claude Code did not run its hooks")
 
 
 def test_a_full_disk_is_told_and_ends_nothing(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
