@@ -26,6 +26,10 @@ def main() -> "NoReturn":
     # A start makes objects by the ten thousand and no garbage: looking for some every 700 of them is a twelfth of its time.
     gc.set_threshold(50_000, 20, 20)
     argv = sys.argv[1:]
+    if any(stream is None or stream.encoding != "utf-8" for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        from amem.cli.streams import mend
+
+        mend("--json" in argv)
     if argv == ["--version"]:
         print(f"amem {__version__}")
         sys.exit(0)
@@ -34,12 +38,14 @@ def main() -> "NoReturn":
 
         print(overview(__version__))
         sys.exit(0)
-    stage = _stage(argv)
-    code = run(argv, stage)
+    try:
+        code = run(argv, _stage(argv))
+    except KeyboardInterrupt:  # while it was still loading
+        code = 130
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:
         code = code or 1
     # Threads of the egress may still be importing; what had to be settled was settled by the command itself.
     os._exit(code)
@@ -64,7 +70,9 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         as_json = flags.json
         from amem.cli.group import invoke
 
-        return invoke(flags, rest, stage)
+        code = invoke(flags, rest, stage)
+        sys.stdout.flush()
+        return code
     except AmemError as error:
         output.fail(error, as_json)
         return error.exit_code
