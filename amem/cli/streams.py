@@ -11,10 +11,10 @@ def mend(as_json: bool) -> None:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (for as long as the process)
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))
+            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
         elif stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding="utf-8" if as_json else stream.encoding, errors="backslashreplace")

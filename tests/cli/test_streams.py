@@ -12,10 +12,10 @@ import pytest
 from amem.cli.main import run
 
 
-def amem(root: Path, *argv: str, before: Callable[[], None] | None = None, **more: str) -> subprocess.CompletedProcess[bytes]:
+def amem(root: Path, *argv: str, before: Callable[[], object] | None = None, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
     """Run a command line in a process of its own."""
     code = "from amem.cli.main import main; main()"
-    environment = {**os.environ, "AMEM_ROOT": str(root), **more}
+    environment = {**os.environ, "AMEM_ROOT": str(root), "PYTHONIOENCODING": encoding}
     return subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, env=environment, preexec_fn=before, check=False)
 
 
@@ -48,7 +48,7 @@ def test_no_file_of_the_root_gets_the_number_of_a_closed_stream(root: Path) -> N
 def test_an_output_without_room_is_said_and_is_a_failure(root: Path, argv: list[str]) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     try:
-        done = amem(root, *argv, before=lambda: os.dup2(full, 1) and None)
+        done = amem(root, *argv, before=lambda: os.dup2(full, 1))
     finally:
         os.close(full)
     assert done.returncode == 1
@@ -57,7 +57,6 @@ def test_an_output_without_room_is_said_and_is_a_failure(root: Path, argv: list[
 
 
 def test_an_encoding_without_our_characters_gets_escapes_in_a_table_and_utf_8_in_json(root: Path) -> None:
-    narrow = {"PYTHONIOENCODING": "ascii"}
-    assert b"Gr\\xf6\\xdfe \\u6a19\\u984c" in amem(root, "list", **narrow).stdout
-    assert json.loads(amem(root, "list", "--json", **narrow).stdout)["entries"][0]["title"] == "Größe 標題"
-    assert amem(root, "--help", **narrow).returncode == 0
+    assert b"Gr\\xf6\\xdfe \\u6a19\\u984c" in amem(root, "list", encoding="ascii").stdout
+    assert json.loads(amem(root, "list", "--json", encoding="ascii").stdout)["entries"][0]["title"] == "Größe 標題"
+    assert amem(root, "--help", encoding="ascii").returncode == 0
