@@ -80,7 +80,10 @@ def _sentences(tree: str, changes: list[Change], whole: bool) -> Iterator[str]:
             "comes there"
         )
     if not whole:
-        yield f"{tree}: there is more in it than is looked through for what programs outside the sandbox obey; git may find more of that"
+        yield (
+            f"{tree}: not all of it was looked through for what programs outside the sandbox obey: it is too much or too deep, or was "
+            "closed to you"
+        )
 
 
 def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
@@ -90,6 +93,7 @@ def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
     """
     look = _Look(tree, since_ns)
     found: dict[str, None] = {}
+    followed: set[str] = set()
     folders = deque([("", _NAMES)])
     while folders and look.left > 0 and len(found) < _MOST_FOUND:
         folder, names = folders.popleft()
@@ -97,10 +101,16 @@ def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
             if name in _KEEPERS:
                 if look.keeper(at, _KEEPERS[name]):
                     found[at] = None
+            elif names is _EVERY or name in names:
+                if look.written(at):
+                    found[at] = None
+                elif is_folder:
+                    folders.append((at, _EVERY))
+                elif names is not _EVERY and (leads_to := look.folder_of_link(at)) not in ("", *followed):
+                    followed.add(leads_to)
+                    folders.append((leads_to, _EVERY))
             elif is_folder:
-                folders.append((at, _EVERY if names is _EVERY or name in names else frozenset() if name in _INSTALLED else names))
-            elif (names is _EVERY or name in names) and look.written(at):
-                found[at] = None
+                folders.append((at, frozenset() if name in _INSTALLED else names))
             elif name == "HEAD" and look.bare(folder):
                 found[folder or "."] = None
     return list(found), look.whole and not folders and look.left > 0
@@ -129,20 +139,26 @@ class _Look:
             self.whole = self.whole and not self._fresh(self._path(folder), unknown=True)
 
     def written(self, name: str) -> bool:
-        """Whether a file was written since, or what a link to it leads to within the tree."""
+        """Whether something was written (a folder: its list of names) or put there since, or what a link leads to within the tree."""
         path = self._path(name)
         return self._fresh(path) or (os.path.islink(path) and self._inside(real := os.path.realpath(path)) and self._fresh(real))
 
+    def folder_of_link(self, name: str) -> str:
+        """The folder of the tree that a link leads to; empty for anything else, and for the whole tree."""
+        real = os.path.realpath(self._path(name))
+        return os.path.relpath(real, self._tree) if self._inside(real) and real != self._tree and os.path.isdir(real) else ""
+
     def bare(self, folder: str) -> bool:
-        """Whether git takes a folder with a HEAD for a repository, and it obeys something that was written since."""
-        whole = all(os.path.lexists(self._path(f"{folder}/{name}")) for name in ("objects", "refs"))
-        return (whole or os.path.lexists(self._path(f"{folder}/commondir"))) and self._obeys(self._path(folder), worktree.GIT_OBEYS)
+        """Whether git takes a folder with a HEAD for a repository, and what makes it one or what it obeys was written since."""
+        parts = [self._path(f"{folder}/{name}") for name in ("HEAD", "objects", "refs")]
+        is_one = all(map(os.path.lexists, parts)) or os.path.lexists(self._path(f"{folder}/commondir"))
+        return is_one and (any(map(self._fresh, parts)) or self._obeys(self._path(folder), worktree.GIT_OBEYS))
 
     def keeper(self, name: str, obeyed: tuple[str, ...]) -> bool:
-        """Whether a repository, or the one that a file or link in its place leads to, obeys something that was written since."""
+        """Whether a repository, or the one that a file or link in its place leads to, was made since or obeys what was written since."""
         path = self._path(name)
         if os.path.isdir(path) and not os.path.islink(path):
-            return self._obeys(path, obeyed)
+            return self._fresh(f"{path}/HEAD") or self._obeys(path, obeyed)
         real = worktree.gitdir_of(path) or os.path.realpath(path)
         return self._fresh(path) or (self._inside(real) and self._obeys(real, obeyed))
 

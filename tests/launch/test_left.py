@@ -28,6 +28,10 @@ def tree(tmp_path: Path) -> Path:
     (tree / "lib/env.sh").write_text("x")
     (tree / "a/.envrc").symlink_to("../lib/env.sh")
     (tree / "a/.npmrc").write_text("x")
+    append(tree / "lib/editor/tasks.json")
+    (tree / "a/.vscode").symlink_to("../lib/editor")
+    for name in ("HEAD", "config", "refs/x"):
+        append(tree / "lib/half" / name)
     (tree / ".vscode/tasks.json").write_text("{}")
     return tree
 
@@ -80,7 +84,12 @@ WRITES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "link to one": (lambda tree: (tree / "a/.git").symlink_to("../old/.git"), ["a/.git"]),
     "file at the top": (lambda tree: append(tree / ".git", "gitdir: lib\n"), [".git"]),
     "mercurial": (lambda tree: append(tree / "a/.hg/hgrc"), ["a/.hg"]),
-    "editor": (lambda tree: append(tree / "a/b/.vscode/deep/tasks.json"), ["a/b/.vscode/deep/tasks.json"]),
+    "editor": (lambda tree: append(tree / "a/b/.vscode/deep/tasks.json"), ["a/b/.vscode"]),
+    "file of an editor": (lambda tree: append(tree / ".vscode/tasks.json"), [".vscode/tasks.json"]),
+    "settings moved in": (lambda tree: (tree / "lib/editor").rename(tree / "lib/.idea"), ["lib/.idea"]),
+    "file moved in": (lambda tree: (tree / "lib/env.sh").rename(tree / "lib/.envrc"), ["lib/.envrc"]),
+    "what a folder's link leads to": (lambda tree: append(tree / "lib/editor/tasks.json"), ["lib/editor/tasks.json"]),
+    "last part of a repository": (lambda tree: (tree / "lib/half/objects").mkdir(), ["lib/half"]),
     "what a link leads to": (lambda tree: append(tree / "lib/env.sh"), ["a/.envrc"]),
     "link out of the tree": (lambda tree: (tree / "a/AGENTS.md").symlink_to("/etc/hostname"), ["a/AGENTS.md"]),
     "installed package": (lambda tree: (append(tree / "node_modules/p/.npmrc"), append(tree / "node_modules/p/.vscode/x")), []),
@@ -118,6 +127,17 @@ def test_a_long_folder_is_looked_at_to_the_bound_and_that_is_said(tmp_path: Path
     assert left.find(str(tmp_path), 0) == ([], True)
     monkeypatch.setattr(left, "_MOST", left._FOLDER + 10)
     assert left.find(str(tmp_path), 0) == ([], False)
+
+
+def test_links_that_lead_around_in_circles_are_followed_once(tmp_path: Path, tree: Path) -> None:
+    for name in ("a/.idea", "a/b/.idea", "lib/.idea", "lib/editor/.idea"):
+        (tree / name).symlink_to(tree / "lib")
+    (tree / ".idea").symlink_to(".")
+    append(tree / "a/b/x")
+    since_ns = now(tmp_path, tree)
+    append(tree / "lib/env.sh")
+    found, whole = left.find(str(tree), since_ns)
+    assert (sorted(found), whole) == (["a/.envrc", "lib/env.sh"], True)
 
 
 def test_a_folder_too_deep_to_be_named_is_said(tmp_path: Path, tree: Path) -> None:
