@@ -138,6 +138,9 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     old = work.get(task)
     if old.status.open:
         return Refused(Why.CONFLICT, f"{task} is still {old.status}: close it first", f"amem task invalidate {task}")
+    for later in work.load(work.ids("retried", origin=f"retry:{task}")):
+        if later.status.open:
+            return Refused(Why.CONFLICT, f"{task} was filed again as {later.id}, which is {later.status}", f"amem task show {later.id}")
     chain = [rows.task(one) for one in work.tx.rows("tree", {"id": old.chain})]
     lessons = tuple(dict.fromkeys([*old.lessons, *(one for part in chain for one in part.handoffs)]))
     parent = work.get(old.parent) if old.parent else None

@@ -405,6 +405,17 @@ def test_retry_carries_the_lessons_and_takes_over_what_waited(ledger: Ledger) ->
     assert claimed(ledger).id == fan.continuation.id
 
 
+def test_task_is_not_filed_again_while_it_stands_filed_again(ledger: Ledger) -> None:
+    task = filed(ledger)
+    ledger.invalidate(task.id, by=ME)
+    again = ledger.retry(task.id, by=ME)
+    assert isinstance(again, Task)
+    no = refused(ledger.retry(task.id, by=ME), Why.CONFLICT)
+    assert no.reason == f"{task.id} was filed again as {again.id}, which is admitted"
+    ledger.invalidate(again.id, by=ME)
+    assert isinstance(ledger.retry(task.id, by=ME), Task)
+
+
 def test_retry_of_a_completed_task_makes_its_dependents_wait_again(ledger: Ledger) -> None:
     need = admitted(ledger)
     last = admitted(ledger, depends_on=(need.id,))
