@@ -9,7 +9,7 @@ import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import note, one_line, print_json, table, visible
+from amem.cli.output import note, print_json, table, visible
 from amem.commands import flags
 from amem.errors import UsageError
 from amem.model import clock
@@ -69,7 +69,7 @@ def list_(context: Context, domain: str | None, session: str | None, limit: int,
 @click.pass_obj
 def show(context: Context, session: str, span: tuple[int, int], uncited: bool, unmask: bool) -> int:
     """Show turns of a session: those that an entry cites which you may read. Exits 3 when there is none."""
-    from amem.memory.transcripts import turns
+    from amem.memory.transcripts import text, turns
 
     _checked(session)
     if uncited or unmask:
@@ -80,13 +80,7 @@ def show(context: Context, session: str, span: tuple[int, int], uncited: bool, u
         print_json(document | ({"uncited": found.uncited} if found.uncited else {}))
         return exits.DONE
     for row in found.rows:
-        print(f"#{row['n']} {one_line(str(row['role']))}")
-        if row["text"]:
-            print(visible(row["text"]))
-        for call in row.get("tools", ()):
-            size = f" ({call['bytes']} bytes)" if "bytes" in call else ""
-            print(one_line(f"-> {call['name']} {call['arguments']}{size}"))
-        print()
+        print(visible(text(row)) + "\n")
     print(f"{found.kept.harness}'s own account; cited by {', '.join(found.cited_by) or 'nothing'}", file=sys.stderr)
     if found.uncited:
         note(f"{len(found.uncited)} more turns are cited by nothing that you may read (--uncited)")

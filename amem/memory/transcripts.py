@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amem.egress import contexts
-from amem.errors import ConflictError, NotFoundError
+from amem.errors import ConflictError, NotFoundError, RefusedError
 from amem.logs.schema import MemoryAct, MemoryRead, TranscriptSwept
 from amem.memory.held import act
 from amem.memory.outcomes import Refused
@@ -25,7 +25,9 @@ from amem.memory.read import reader
 from amem.memory.session import Memory, Session
 from amem.model import clock
 from amem.model.entry import Tier, tokens
+from amem.model.ids import is_id
 from amem.policy import request
+from amem.policy.scan import scan
 from amem.record import transcripts
 from amem.record.rows import Filter
 from amem.record.sealed import Sealer
@@ -55,6 +57,8 @@ class Turns:
     cited_by: tuple[str, ...]
     uncited: tuple[int, ...] = ()
     """Turns that are there, and that nothing cites which the reader may read."""
+    held: tuple[int, ...] = ()
+    """Turns that are cited, and in which the scan finds what would hold a write: a citation is no way around the quarantine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +107,18 @@ def citing(memory: Memory, session: Session, kept: Kept) -> list[Cited]:
 def turns(memory: Memory, session: Session, of: str, first: int, last: int, *, uncited: bool = False, unmask: bool = False) -> Turns:
     """Serve turns of a session, in order: those that are cited, or with `uncited`, the owner's act, all of them.
 
-    `unmask` is the owner's too, and gives credentials as they were. Raises NotFoundError: there are none, or none that may be read.
+    `unmask` is the owner's too, and gives credentials as they were. Raises NotFoundError: there are none, or none that may be read;
+    RefusedError: the scan would hold all of them.
     """
     kept = _visible(memory, session, of)
     cites = citing(memory, session, kept)
     there = [row for row in transcripts.rows(kept) if first <= row["n"] <= last and not row.get("left_out")]
     open_ = {row["n"]: [one.entry for one in cites if one.first <= row["n"] <= one.last] for row in there}
     served = [row for row in there if uncited or open_[row["n"]]]
+    held = () if session.is_owner else tuple(row["n"] for row in served if scan(text(row)))
+    served = [row for row in served if row["n"] not in held]
+    if held and not served:
+        raise RefusedError(f"what the scan finds in {of}#{', '.join(map(str, held))} would hold a write: the owner alone is shown it")
     if not served:
         raise NotFoundError(f"{of} has no such turn, or nothing cites it that you may read", hint=f"amem transcript list --session {of}")
     if uncited or unmask:
@@ -128,7 +137,7 @@ def turns(memory: Memory, session: Session, of: str, first: int, last: int, *, u
     if unmask:
         served = [_plain(row, Sealer(memory.root.state)) for row in served]
     shut = tuple(row["n"] for row in there if not uncited and not open_[row["n"]])
-    return Turns(kept=kept, rows=tuple(served), cited_by=entries, uncited=shut)
+    return Turns(kept=kept, rows=tuple(served), cited_by=entries, uncited=shut, held=held)
 
 
 def sweep(
@@ -205,11 +214,12 @@ def erase(memory: Memory, session: Session, of: str, why: str) -> dict[str, Any]
 
 def _visible(memory: Memory, session: Session, of: str) -> Kept:
     """The transcript of a session, where the reader may know of it. Raises NotFoundError."""
-    for domain in memory.grants.domains:
-        for kept in transcripts.all_kept(memory.root, (domain,), of):
-            filter = reader(memory, session, (domain,))
-            if isinstance(filter, Filter) and not kept.classification.exceeds(filter.max_label):
-                return kept
+    for domain in memory.grants.domains if is_id("session", of) else ():
+        filter = reader(memory, session, (domain,))
+        if isinstance(filter, Filter):  # a domain that may not be read is not looked into
+            for kept in transcripts.all_kept(memory.root, (domain,), of):
+                if not kept.classification.exceeds(filter.max_label):
+                    return kept
     raise NotFoundError(f"no transcript of {of[:40]} was kept", hint="amem transcript list")
 
 
@@ -218,6 +228,14 @@ def _cited_rows(memory: Memory, session: Session, kept: Kept) -> Iterator[tuple[
     for row in transcripts.rows(kept):
         if entries := sorted({one.entry for one in cites if one.first <= row["n"] <= one.last}):
             yield row, entries
+
+
+def text(row: transcripts.Row) -> str:
+    """A turn as text."""
+    calls = [
+        f"-> {call['name']} {call['arguments']}" + (f" ({call['bytes']} bytes)" if "bytes" in call else "") for call in row.get("tools", ())
+    ]
+    return "\n".join((f"#{row['n']} {row['role']}", *filter(None, (row["text"],)), *calls))
 
 
 def _plain(row: transcripts.Row, sealer: Sealer) -> transcripts.Row:

@@ -6,6 +6,7 @@ Descriptions are read by models that have never seen amem, on every turn: short,
 from collections.abc import Mapping
 from typing import Any, assert_never
 
+from amem.errors import NotFoundError, RefusedError
 from amem.memory import fence, handoff, read, rows, t0, write
 from amem.memory.draft import draft, word
 from amem.memory.outcomes import Entries, Gone, Held, Hits, Moved, NotFound, Refused, Served, Written
@@ -14,8 +15,10 @@ from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
 from amem.server import schema, task_tools
 from amem.server.replies import Reply, held, missing, refusal, refused
-from amem.server.table import LEFT_BY, OFFSET, Arguments, Tool, objects, present, text, texts
+from amem.server.table import LEFT_BY, OFFSET, Arguments, Tool, objects, present, text, texts, whole
 
+MOST_TURNS = 10
+"""Of a transcript, in one answer."""
 INSTRUCTIONS = (
     "Shared memory of this team of agents and people. Call `t0` first: it says where you are, what was left for you and what is worth "
     "knowing. `search` finds entries by words and gives summaries; `get` opens one. `write` what the next one should not have to find out "
@@ -166,6 +169,29 @@ def _promotions(memory: Memory, session: Session, given: Arguments) -> Reply:
     return refused(found) if isinstance(found, Refused) else Reply(data={"promotions": [promote.shape(one) for one in found]})
 
 
+def _transcript_turn(memory: Memory, session: Session, given: Arguments) -> Reply:
+    from amem.memory import transcripts
+
+    cite = transcripts.CITATION.fullmatch(given.get("cite", "").strip())
+    if cite is not None and "session" not in given:
+        of, first, last = cite[1], int(cite[2]), int(cite[3] or cite[2])
+    elif "cite" not in given and "session" in given and "turn" in given:
+        of, first, last = given["session"].strip(), given["turn"], given["turn"]
+    else:
+        return refusal("invalid", "expected cite (transcript:<session>#<turn> or #<first>-<last>), or session and turn")
+    try:
+        found = transcripts.turns(memory, session, of, first, min(last, first + MOST_TURNS - 1))
+    except (NotFoundError, RefusedError) as error:
+        return refusal(error.code, error.message)
+    ns = [row["n"] for row in found.rows]
+    data = {
+        "session": of, "turn": ns[0], "role": found.rows[0]["role"], "turns": ns if len(ns) > 1 else None,
+        "more": last >= first + MOST_TURNS or None, "held": list(found.held) or None,
+        "observed_by": "harness", "cited_by": list(found.cited_by),
+    }  # fmt: skip
+    return Reply(data=present(data), text=fence.fenced("\n\n".join(map(transcripts.text, found.rows)), fence.mark()))
+
+
 def _types(given: Arguments) -> tuple[EntryType, ...]:
     return (EntryType(given["type"]),) if "type" in given else ()
 
@@ -275,6 +301,17 @@ TOOLS: Mapping[str, Tool] = {
         "Who promoted which version of an entry to which tier, and why.",
         objects(("id",), id=text("mem-…", minLength=1, maxLength=100)),
         _promotions,
+        reads=True,
+    ),
+    "transcript_turn": Tool(
+        "Follow a citation `transcript:…`: what a harness says was said and done in that turn, as data. Only turns that an entry cites.",
+        objects(
+            (),
+            cite=text("transcript:<session>#<turn>, or #<first>-<last>", maxLength=60),
+            session=text("ses-…, in place of cite", maxLength=40),
+            turn=whole("the turn, with session", 1, 9_999_999),
+        ),
+        _transcript_turn,
         reads=True,
     ),
     **task_tools.TOOLS,
