@@ -122,7 +122,7 @@ class Contexts:
             if (answer := self._open.get(context.call)) is None:
                 answer = self._open[context.call] = _Answer(self._blobs, context.call)
             answer.write(piece)
-        except (OSError, IntegrityError):
+        except Exception:  # an outer edge: what an answer holds must not end the thread
             self._missed += 1
             _log.exception("the context of %s could not be kept", context.call)
             if (answer := self._open.pop(context.call, None)) is not None:
@@ -166,7 +166,7 @@ class Contexts:
         }  # fmt: skip
         self._missed = 0
         text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
-        return text.encode() + b"\n"
+        return text.encode("utf-8", "backslashreplace") + b"\n"  # half of a surrogate pair is an escape in JSON too
 
     def _tools(self, context: Context, answer: "_Answer | None") -> list[str]:
         if answer is None or answer.head is None:

@@ -5,6 +5,8 @@ never waits for a disk. A row is written once (its id is the call's); when the s
 (`fault`) and the egress sends no more calls, because what cannot be counted must not be spent.
 """
 
+import json
+import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,6 +63,7 @@ SCHEMA = (
 _ADDED = {"role": "text", "alarm": "text"}
 """Columns of `calls` that a store of an older amem may not have."""
 VERSION = 3
+_log = logging.getLogger(__name__)
 _GATHER_S = 0.02
 
 
@@ -110,7 +113,9 @@ class CallRow(NamedTuple):
     """A code of `identity`: the answer did not come from what was asked, or not as the grant requires."""
 
 
-_INSERT = f"insert or ignore into calls({', '.join(CallRow._fields)}) values ({', '.join('?' * len(CallRow._fields))})"
+_INSERT = f"""insert or ignore into calls({", ".join(CallRow._fields)})
+    select {", ".join(f"value ->> {n}" for n in range(len(CallRow._fields)))} from json_each(?)"""
+"""All rows in one step: between steps the thread that carries streams would have to wait its turn."""
 
 
 class Meter:
@@ -189,14 +194,18 @@ class Meter:
                 for at in range(self._judged, len(pending)):
                     pending[at] = self._backends.judged(connection, pending[at])
                     self._judged = at + 1
-                connection.executemany(_INSERT, pending)
-                connection.executemany("delete from reservations where call = ?", [(row.id,) for row in pending])
+                connection.execute(_INSERT, (json.dumps(pending, ensure_ascii=False),))
+                connection.execute(
+                    "delete from reservations where call in (select value from json_each(?))", (json.dumps([row.id for row in pending]),)
+                )
                 connection.execute("commit")
             except BaseException:
                 connection.execute("rollback")
                 raise
             self._to_disk()
-        except (database.Error, OSError) as error:
+        except Exception as error:  # an outer edge: a row that nobody can write must stop the calls, not this thread
+            if self.fault is None:
+                _log.exception("the usage store cannot be written")
             self.fault = f"the usage store cannot be written: {error}"
         else:
             self.fault = None
@@ -220,7 +229,7 @@ def keep(root: Root, rows: Iterable[CallRow]) -> None:
     with _opened(root) as connection:
         connection.execute("begin immediate")
         try:
-            connection.executemany(_INSERT, list(rows))
+            connection.execute(_INSERT, (json.dumps(list(rows), ensure_ascii=False),))
             connection.execute("commit")
         except BaseException:
             connection.execute("rollback")

@@ -123,6 +123,19 @@ def test_a_store_that_cannot_be_written_is_said_and_the_rows_are_written_later(r
     assert {found["id"] for found in stored(root)} == {row(3).id, row(1).id, row(2).id}
 
 
+def test_a_row_that_nobody_can_write_stops_the_calls_and_not_the_thread(root: Root) -> None:
+    writer = Meter(root)
+    try:
+        writer.record(row(1, reported_model="\ud800"))
+        writer.flush()
+        assert writer.fault is not None
+        writer.record(row(2))
+        writer.flush()
+        assert writer.fault is not None
+    finally:
+        writer.close()
+
+
 def test_usage_is_added_up_by_destination_and_model(root: Root) -> None:
     recorded(
         root,
