@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from amem.egress import weight
 from amem.egress.encodings import DecodeError, decoder
 from amem.egress.sse import SseReader
 from amem.model.call import Dialect
@@ -44,7 +45,7 @@ def _values(text: bytes) -> Iterator[Mapping[str, Any]]:
 
 def _loads(text: bytes) -> Any:
     try:
-        return json.loads(text)
+        return None if weight.is_heavy(text) else json.loads(text)
     except (ValueError, RecursionError):
         return None
 

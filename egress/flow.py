@@ -1,8 +1,8 @@
 """What a harness asked for, as a value: the request target, the headers and the body of one call.
 
 Pure. A target is brought to one spelling before any rule looks at it, and one that could be read in two ways is refused, not
-repaired. A body is read once: the spans of its top-level members are kept, so that a declared change (`shaping`) touches
-nothing else, and a key given twice is refused, because the provider might believe the other one.
+repaired. A body's text is kept, so that a declared change (`shaping`) of one member touches nothing else, and a key given
+twice is refused, because the provider might believe the other one.
 """
 
 import json
@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
+from amem.egress import weight
 from amem.model.call import Dialect
 
 
@@ -206,36 +207,27 @@ def several(headers: Iterable[tuple[str, str]]) -> bool:
 # ---- the body --------------------------------------------------------------------------
 
 
-class Member(NamedTuple):
-    """A top-level member of a JSON body: its value and where that stands in the text."""
-
-    value: Any
-    start: int
-    end: int
-
-
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that was read: its text and its top-level members."""
+    """A body that was read: its text and the values of its top-level members."""
 
     text: str
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a top-level member."""
-        member = self.members.get(name)
-        return default if member is None else member.value
+        return self.members.get(name, default)
 
     def replaced(self, name: str, value: Any) -> "Body":
         """This body with one member set to another value, every other character as it was. Adds the member when it is not there."""
         written = _written(value)
-        member = self.members.get(name)
-        if member is None:
+        if name not in self.members:
             at = self.text.rindex("}")
             comma = "," if self.members else ""
             text = f"{self.text[:at]}{comma}{json.dumps(name)}:{written}{self.text[at:]}"
         else:
-            text = self.text[: member.start] + written + self.text[member.end :]
+            start, end = _span(self.text, name)
+            text = self.text[:start] + written + self.text[end:]
         again = read_body(text.encode())
         assert isinstance(again, Body)
         return again
@@ -258,11 +250,16 @@ def _constant(name: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _Doubtful("the body tells a key of an object twice")
+        told: set[str] = set()
+        for key, _ in pairs:
+            if key in told:
+                raise _Doubtful(f"the body tells {key[:64]!r} twice in one object")
+            told.add(key)
     return found
 
 
 _DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_object)
+_SCANNER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
@@ -272,49 +269,30 @@ def read_body(data: bytes) -> Body | Malformed:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return Malformed("the body is not UTF-8")
+    if weight.is_heavy(text):
+        return Malformed(f"the body may hold more than {weight.MAX_VALUES:,} values, which is the most that a request may have")
     try:
-        return Body(text, _members(text))
-    except (ValueError, RecursionError) as error:
-        told = str(error) if isinstance(error, _Doubtful) else "the body is not a JSON object"
-        return Malformed(told)
+        members = _DECODER.decode(text)
+    except _Doubtful as error:
+        return Malformed(str(error))
+    except (ValueError, RecursionError):
+        members = None
+    return Body(text, members) if isinstance(members, dict) else Malformed("the body is not a JSON object")
 
 
-def _members(text: str) -> dict[str, Member]:
-    members: dict[str, Member] = {}
-    at = _past(text, 0)
-    if text[at : at + 1] != "{":
-        raise ValueError
-    at = _past(text, at + 1)
-    if text[at : at + 1] == "}":
-        at += 1
-    else:
-        while True:
-            if text[at : at + 1] != '"':
-                raise ValueError
-            key, at = _DECODER.raw_decode(text, at)
-            at = _past(text, at)
-            if text[at : at + 1] != ":":
-                raise ValueError
-            start = _past(text, at + 1)
-            value, end = _DECODER.raw_decode(text, start)
-            if key in members:
-                raise _Doubtful(f"the body tells {key[:64]!r} twice")
-            members[key] = Member(value, start, end)
-            at = _past(text, end)
-            mark = text[at : at + 1]
-            if mark not in (",", "}"):
-                raise ValueError
-            at = _past(text, at + 1) if mark == "," else at + 1
-            if mark == "}":
-                break
-    if _past(text, at) != len(text):
-        raise ValueError
-    return members
+def _span(text: str, name: str) -> tuple[int, int]:
+    """Where the value of a member that is there stands in the text of an object that was read."""
+    at = _past(text, text.index("{") + 1)
+    while True:
+        key, at = _SCANNER.raw_decode(text, at)
+        start = _past(text, _past(text, at) + 1)
+        _, end = _SCANNER.raw_decode(text, start)
+        if key == name:
+            return start, end
+        at = _past(text, _past(text, end) + 1)
 
 
 def _past(text: str, at: int) -> int:
-    if text[at : at + 1] > " ":  # as in most bodies, which have no blanks
-        return at
     match = _BLANK.match(text, at)
     assert match is not None
     return match.end()

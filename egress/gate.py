@@ -9,6 +9,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from amem.egress import routes, spend, vendor
@@ -29,6 +30,8 @@ from amem.settings.credentials import Secret
 from amem.settings.grants import Spend
 
 _log = logging.getLogger(__name__)
+_model_call = lru_cache(maxsize=64)(requests.model_call)
+"""The calls of a session differ in little: a request that was made and checked once is put again."""
 
 
 class Refusal(NamedTuple):
@@ -126,7 +129,7 @@ class Gate:
         if self._meter.fault is not None:
             return Refusal("usage_unwritable", self._meter.fault)
         return self._asked(
-            lambda: requests.model_call(
+            lambda: _model_call(
                 principal=access.principal, domain=access.domain, session=access.session, task=access.task(), label=access.label(),
                 destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing,
             )

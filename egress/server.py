@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from aiohttp import ClientError, ClientResponse, ConnectionTimeoutError, HttpVersion11, web
 from aiohttp.typedefs import Handler
 
-from amem.egress import encodings, flow, replies, routes, scrub, shaping
+from amem.egress import encodings, flow, replies, routes, scrub, shaping, weight
 from amem.egress.access import Access as Access
 from amem.egress.access import granted as granted
 from amem.egress.attempt import GONE, Attempt
@@ -33,6 +34,7 @@ from amem.egress.routes import Route
 from amem.egress.tunnel import Tunnels
 from amem.egress.upstream import InwardAddressError, Upstream
 from amem.egress.usage import UsageReader
+from amem.egress.weight import Held
 from amem.egress.whose import TOO_MANY, UNSURE, Whose
 from amem.model import ids
 from amem.model.call import Dialect
@@ -76,6 +78,7 @@ class _Egress:
         self._whose = Whose(access, self._gate)
         self._lanes = Lanes(access.slots)
         self._upstream: Upstream | None = None
+        self._held = Held()
         self._key = access.credential.reveal().encode() if access.credential is not None else None
 
     async def life(self, _: web.Application) -> AsyncIterator[None]:
@@ -115,18 +118,25 @@ class _Egress:
         if found is None:
             _log.warning("session %s: no destination for %s %.200s", self._access.session, request.method, where.path)
             return _answer(replies.error(dialect, 404, "no_destination", f"this session has no destination for {where.path}"))
-        body = await self._body(request, dialect)
-        if isinstance(body, Reply):
-            return _answer(body)
-        try:
-            return await self._call(request, where, dialect, found[1], body)
-        except Exception:  # the outer edge: a fault of ours becomes an answer, told once
-            _log.exception("session %s: the egress failed on a call", self._access.session)
-            return _answer(replies.error(dialect, 500, "internal", "the egress failed; nothing was sent twice"))
+        with self._held.share() as holds:
+            try:
+                body = await self._body(request, dialect, holds)
+                if isinstance(body, Reply):
+                    return _answer(body)
+                plain = _decoded(body, request.headers.get("content-encoding", ""))
+                if isinstance(plain, Malformed):
+                    return _answer(replies.error(dialect, 400, "malformed", plain.why))
+                if plain is not body and not holds(len(plain)):
+                    return _answer(_full(dialect))
+                return await self._call(request, where, dialect, found[1], body, plain)
+            except Exception:  # the outer edge: a fault of ours becomes an answer, told once
+                _log.exception("session %s: the egress failed on a call", self._access.session)
+                return _answer(replies.error(dialect, 500, "internal", "the egress failed; nothing was sent twice"))
 
-    async def _call(self, request: web.Request, where: Target, dialect: Dialect, route: Route, body: bytes) -> web.StreamResponse:
-        plain = _decoded(body, request.headers.get("content-encoding", ""))
-        call = plain if isinstance(plain, Malformed) else flow.call(where, dialect, plain)
+    async def _call(
+        self, request: web.Request, where: Target, dialect: Dialect, route: Route, body: bytes, plain: bytes
+    ) -> web.StreamResponse:
+        call = flow.call(where, dialect, plain)
         if isinstance(call, Malformed):
             return _answer(replies.error(dialect, 400, "malformed", call.why))
         attempt = Attempt(ids.draw("call"), stamp(self._access.clock()), asyncio.get_running_loop().time(), call, route)
@@ -154,6 +164,9 @@ class _Egress:
                 data = shaped.call.body.text.encode()
             headers = self._outgoing(request, route, plain=data is not body)
             self._begin_context(attempt, data)
+            # What was read of the body may be many times its size, and nobody looks at it from here on.
+            attempt.call = replace(attempt.call, body=None)
+            del call, shaped
             return await self._forward(request, attempt, headers, data)
         except asyncio.CancelledError:
             # The harness went first: leaving the answer's block closed the connection to the provider.
@@ -190,18 +203,23 @@ class _Egress:
             return replies.error(dialect, 503, refused.code, refused.sentence)
         return replies.refusal(dialect, refused.code, refused.sentence)
 
-    async def _body(self, request: web.Request, dialect: Dialect) -> bytes | Reply:
+    async def _body(self, request: web.Request, dialect: Dialect, holds: Callable[[int], bool]) -> bytes | Reply:
+        pieces, size = [], 0
         try:
-            if request.content.is_eof():  # it came with its head, as most do
-                return await request.read()
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            return replies.error(dialect, 413, "too_large", f"a request may have {MAX_BODY_BYTES >> 20} MB")
+            # Most come with their head, and need no limit in time.
+            async with contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_TIMEOUT_S):
+                while piece := await request.content.readany():
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > MAX_BODY_BYTES:
+                        return replies.error(dialect, 413, "too_large", f"a request may have {MAX_BODY_BYTES >> 20} MB")
+                    if not holds(len(piece)):
+                        return _full(dialect)
         except TimeoutError:
             return replies.error(dialect, 400, "malformed", "the request's body did not come")
-        except web.HTTPException as error:
-            return replies.error(dialect, 400, "malformed", f"the request's body cannot be read: {error.reason}")
+        except (web.HTTPException, web.RequestPayloadError):
+            return replies.error(dialect, 400, "malformed", "the request's body cannot be read")
+        return b"".join(pieces)
 
     def _outgoing(self, request: web.Request, route: Route, *, plain: bool) -> Headers:
         """The headers that leave, the credential among them; this copy is the only place where the key stands in the clear."""
@@ -273,16 +291,18 @@ class _Egress:
         except (ClientError, OSError):
             return _answer(self._failed(attempt, 502, "upstream_cut", f"{name} broke off its answer"))
         attempt.first_s = asyncio.get_running_loop().time()
-        if attempt.reader is not None:
-            attempt.reader.feed(body)
-        headers, body = self._scrubbed(flow.incoming(answer.headers.items()), body)
-        if attempt.context is not None:
-            attempt.context.content_encoding = _header(headers, "content-encoding")
-            attempt.context.feed(body)
-        out = web.Response(status=answer.status, reason=answer.reason, headers=headers, body=body)
-        with contextlib.suppress(ConnectionError):  # the harness went; what it asked for was used all the same
-            await out.prepare(request)
-            await out.write_eof()
+        headers, out_body = self._scrubbed(flow.incoming(answer.headers.items()), body)
+        out = web.Response(status=answer.status, reason=answer.reason, headers=headers, body=out_body)
+        try:
+            with contextlib.suppress(ConnectionError):  # the harness went; what it asked for was used all the same
+                await out.prepare(request)
+                await out.write_eof()
+        finally:
+            if attempt.reader is not None:
+                attempt.reader.feed(body)
+            if attempt.context is not None:
+                attempt.context.content_encoding = _header(headers, "content-encoding")
+                attempt.context.feed(out_body)
         return out
 
     def _scrubbed(self, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
@@ -327,6 +347,11 @@ class _Egress:
             return out
         await out.write_eof()
         return out
+
+
+def _full(dialect: Dialect) -> Reply:
+    most = f"{weight.MAX_HELD_BYTES >> 20} MB"
+    return replies.busy(dialect, f"requests of {most} are under way, which is the most that one session may hold", weight.AGAIN_S)
 
 
 def _decoded(body: bytes, content_encoding: str) -> bytes | Malformed:

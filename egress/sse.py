@@ -4,7 +4,6 @@ Pure. Follows the WHATWG event-stream rules for line ends (CR LF, LF or CR), `da
 browser it gives what stands before the end of a cut stream (`end`), because a figure that was sent was sent.
 """
 
-import re
 from typing import NamedTuple
 
 MAX_EVENT_BYTES = 32 << 20
@@ -23,8 +22,8 @@ class SseReader:
     """`feed` bytes, get whole events; `end` gives what a stream left unfinished. Holds at most one event."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self.wanted: re.Pattern[bytes] | None = None
-        """When set, events in which this is not found may be left out: most of a long answer is passed over without being split."""
+        self.wanted: tuple[bytes, ...] = ()
+        """When set, events with none of these in them may be left out: most of a long answer is passed over without being split."""
         self.dropped = 0
         """Events that were longer than `max_event_bytes`."""
         self._max = max_event_bytes
@@ -42,7 +41,7 @@ class SseReader:
             return []
         events: list[Event] = []
         data = self._last + data
-        if self.wanted is not None:
+        if self.wanted:
             data = self._pass_over(data, events)
         # Only the last byte of what is pending can be half of a terminator, so nothing is searched twice.
         *blocks, rest = data.split(b"\n\n")
@@ -64,13 +63,12 @@ class SseReader:
 
     def _pass_over(self, data: bytes, events: list[Event]) -> bytes:
         """End the event that is pending, then leave out whole events when nothing in all of them is wanted."""
-        assert self.wanted is not None
         if (self._size or self._dropping) and b"\n\n" in data:
             block, _, data = data.partition(b"\n\n")
             self._keep(block)
             self._finish(events)
         end = data.rfind(b"\n\n")
-        if end < 0 or self.wanted.search(data, 0, end) is not None:
+        if end < 0 or any(data.find(one, 0, end) >= 0 for one in self.wanted):
             return data
         return data[end + 2 :]
 
@@ -116,7 +114,7 @@ class SseReader:
         if self._dropping:
             self._dropping = False
             self.dropped += 1
-        elif block and (self.wanted is None or self.wanted.search(block)) and (event := parse(block)) is not None:
+        elif block and (not self.wanted or any(one in block for one in self.wanted)) and (event := parse(block)) is not None:
             events.append(event)
 
 

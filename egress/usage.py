@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from amem.egress import weight
 from amem.egress.encodings import DecodeError, decoder
 from amem.egress.sse import SseReader
 from amem.model.call import Dialect, Usage
@@ -46,7 +47,7 @@ class UsageReader:
     def __init__(self, dialect: Dialect, content_type: str = "", content_encoding: str = "") -> None:
         self._seen = _Seen()
         self._read = _READERS[dialect]
-        self._needle = _NEEDLES[dialect]
+        self._words, self._needle = _NEEDLES[dialect]
         self._looked = 0
         self._event_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._decoder = decoder(content_encoding)
@@ -126,14 +127,15 @@ class UsageReader:
             else:
                 self._looked += 1
                 if self._looked == _LOOK_AT_EVENTS and self._sse is not None:
-                    self._sse.wanted = self._needle
+                    self._sse.wanted = self._words
             if data == b"[DONE]":
                 self._seen.done = True
                 continue
             if not data.startswith(b"{"):
                 continue
             try:
-                value = _loads(data.decode())
+                text = data.decode()
+                value = weight.short_members(text) if weight.is_heavy(text) else _loads(text)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
@@ -142,11 +144,18 @@ class UsageReader:
     def _whole(self, body: bytes) -> str | None:
         """Read a JSON body; the fault it has, or None."""
         try:
-            text = body.decode("utf-8-sig")
+            text = body.removeprefix(b"\xef\xbb\xbf").decode()
         except UnicodeDecodeError:
             return "bad_json"
+        if weight.is_heavy(text):
+            try:
+                self._read(weight.short_members(text), self._seen)
+            except (ValueError, RecursionError):
+                return "too_large"
+            self._seen.done = True
+            return None
         try:
-            value = json.loads(text)
+            value = _loads(text)
         except RecursionError:
             return "bad_json"
         except ValueError:
@@ -206,13 +215,18 @@ class _Seen:
     def identify(self, model: object, response_id: object) -> None:
         """Keep who answered, the first time it is told."""
         if self.model is None and isinstance(model, str) and model:
-            self.model = model[:256]
+            self.model = _plain(model)
         if self.response_id is None and isinstance(response_id, str) and response_id:
-            self.response_id = response_id[:256]
+            self.response_id = _plain(response_id)
 
     def usage(self) -> Usage | None:
         """The figures in amem's vocabulary; None when they do not tell both sides, or one of them cannot be."""
         return None if self.bad else self.make(self.figures)
+
+
+def _plain(name: str) -> str:
+    """A name as it can be kept and shown: an answer may say anything, half of a surrogate pair too, which no file takes."""
+    return name[:256] if name.isprintable() else "".join(char if char.isprintable() else "?" for char in name[:256])
 
 
 def _table(value: object) -> Mapping[str, Any]:
@@ -382,9 +396,10 @@ _READERS: Mapping[Dialect, Callable[[Mapping[str, Any], _Seen], None]] = {
     Dialect.CHAT: _chat,
     Dialect.GEMINI: _gemini,
 }
-_NEEDLES: Mapping[Dialect, re.Pattern[bytes]] = {
-    Dialect.ANTHROPIC: re.compile(rb'"message_'),
-    Dialect.RESPONSES: re.compile(rb'"response"\s*:|\[DONE\]'),
-    Dialect.CHAT: re.compile(rb'"usage"\s*:\s*\{|\[DONE\]'),
-    Dialect.GEMINI: re.compile(rb"usageMetadata|finishReason|blockReason"),
+_NEEDLES: Mapping[Dialect, tuple[tuple[bytes, ...], re.Pattern[bytes]]] = {
+    Dialect.ANTHROPIC: ((b'"message_',), re.compile(rb'"message_')),
+    Dialect.RESPONSES: ((b'"response"', b"[DONE]"), re.compile(rb'"response"\s*:|\[DONE\]')),
+    Dialect.CHAT: ((b'"usage"', b"[DONE]"), re.compile(rb'"usage"\s*:\s*\{|\[DONE\]')),
+    Dialect.GEMINI: ((b"usageMetadata", b"finishReason", b"blockReason"), re.compile(rb"usageMetadata|finishReason|blockReason")),
 }
+"""What an event with figures has in it: words, found at ten times the speed of a pattern in what has none, and the pattern."""

@@ -43,10 +43,10 @@ def server_tools(call: Call) -> tuple[str, ...]:
     """The kinds of what a model call asks to be done at the provider, sorted; empty for a call that asks for nothing of the sort."""
     if call.kind is not Kind.CALL or call.body is None:
         return ()
-    body: Mapping[str, Any] = {name: member.value for name, member in call.body.members.items()}
-    if call.dialect is Dialect.GEMINI and isinstance(body.get("request"), dict):
-        body = body["request"]  # the envelope of Code Assist
-    found = set(_READERS[call.dialect](body))
+    body, read = call.body.members, _READERS[call.dialect]
+    found = set(read(body))
+    if call.dialect is Dialect.GEMINI and isinstance(inner := body.get("request"), dict):  # the envelope of Code Assist
+        found.update(read(inner))
     if _SEARCHING_MODEL.search(call.model):
         found.add(WEB_SEARCH)
     return tuple(sorted(found))

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import gzip
 import socket
 from pathlib import Path
 
 import pytest
 
-from amem.egress import listener
+from amem.egress import listener, weight
 from amem.model.call import Dialect
 from tests.egress.support import call, session
 
@@ -68,6 +69,37 @@ def test_a_body_beyond_the_limit_is_refused_before_it_is_held(tmp_path: Path, mo
             assert status == 413
             assert b"request_too_large" in answer
             assert s.provider.log == []
+
+    asyncio.run(run())
+
+
+def test_large_bodies_that_never_end_are_refused_together_and_small_calls_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection sends less than a request may have and then nothing more: together they would be the machine's memory."""
+    monkeypatch.setattr(weight, "MAX_HELD_BYTES", 8 << 20)
+
+    async def run() -> None:
+        async with session(tmp_path) as s:
+            held = []
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection("127.0.0.1", s.port)
+                writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 60000000\r\n\r\n" + b"x" * (4 << 20))
+                held.append((reader, writer))
+            async with asyncio.timeout(30):
+                done, waiting = await asyncio.wait(
+                    [asyncio.create_task(reader.readuntil(b"\r\n\r\n")) for reader, _ in held], return_when=asyncio.FIRST_COMPLETED
+                )
+            [head] = [task.result() for task in done]
+            assert head.startswith(b"HTTP/1.1 429 ")
+            assert b"retry-after" in head.lower()
+            assert (await s.post(*call(Dialect.ANTHROPIC)))[0] == 200
+            packed = gzip.compress(call(Dialect.ANTHROPIC, filler="x" * (9 << 20))[1])
+            status, answer, _ = await s.post("/v1/messages", packed, {"content-encoding": "gzip"})
+            assert (status, b"under way" in answer) == (429, True)
+            for task in waiting:
+                task.cancel()
+            for _, writer in held:
+                writer.close()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(run())
 

@@ -11,6 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from amem.egress import contexts
+from amem.egress.contexts import Contexts
 from amem.egress.sse import MAX_EVENT_BYTES
 from amem.model.call import Dialect
 from tests.egress.support import call, session
@@ -103,6 +105,43 @@ def test_a_lie_becomes_an_error_or_passes_and_is_recorded_once(tmp_path: Path, l
                 case _:
                     assert row["input"] in (7, None)
                     assert (row["unmetered_reason"] is None) == (row["input"] == 7)
+
+    asyncio.run(run())
+
+
+NAMES = (rb"\ud800", rb"\udfff\ud800", rb"\u0000", rb"\u001b[2J", rb"\u202e", b"m" * 100_000)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=[ascii(name[:12]) for name in NAMES])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_name_that_no_file_takes_stops_neither_the_meter_nor_the_contexts(tmp_path: Path, name: bytes, stream: bool) -> None:
+    """An answer names its model, its id and a tool with half a surrogate pair, a NUL, an escape, a megabyte; its type with odd bytes."""
+    usage = b'"usage":{"input_tokens":7,"output_tokens":3}'
+    tool = b'{"type":"tool_use","id":"t","name":"%s","input":{}}' % name
+    if stream:
+        start = b'data: {"type":"message_start","message":{"id":"%s","model":"%s",%s}}\n\n' % (name, name, usage)
+        block = b'data: {"type":"content_block_start","index":0,"content_block":%s}\n\n' % tool
+        body = chunk(start) + chunk(block) + chunk(STOP) + b"0\r\n\r\n"
+        answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; x=\xff\xfe\r\ntransfer-encoding: chunked\r\n\r\n" + body
+    else:
+        body = b'{"type":"message","id":"%s","model":"%s","content":[%s],%s}' % (name, name, tool, usage)
+        answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json; x=\xff\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def run() -> None:
+        keeper = Contexts(tmp_path / "ctx")
+        async with upstream(answer) as base, session(tmp_path, base_url=base, contexts=keeper) as s:
+            for _ in range(3):
+                assert (await s.post(*call(Dialect.ANTHROPIC, stream=stream)))[0] == 200
+            async with asyncio.timeout(60):
+                await asyncio.to_thread(s.meter.flush)
+            rows = s.rows()
+            assert [(row["input"], row["output"]) for row in rows] == [(7, 3)] * 3
+            assert all(row["reported_model"].isprintable() and len(row["reported_model"]) <= 256 for row in rows)
+            assert s.meter.fault is None
+            await asyncio.to_thread(keeper.close)
+        lines = contexts.read(tmp_path / "ctx")
+        assert [line["n"] for line in lines] == [1, 2, 3]
+        assert all("missed_before" not in line and contexts.body(tmp_path / "ctx", line["response"]) for line in lines)
 
     asyncio.run(run())
 
