@@ -4,7 +4,7 @@ Adding a key is free; a rename needs a new `V` and an upgrade in the reader. A k
 say. Never a body, a prompt, a header value or a secret.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from amem.model.call import ObservedBy
@@ -30,10 +30,9 @@ class Event:
     def line(self) -> dict[str, Any]:
         """The event as the keys of its line, in order, absent rather than null."""
         keys: dict[str, Any] = {"v": V, "event": self.event}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name, value in vars(self).items():
             if value is not None and value != () and value != {}:
-                keys[item.name] = value
+                keys[name] = value
         return keys
 
 

@@ -21,6 +21,7 @@ _TAIL_BYTES = 8192
 MASK = "[erased]"
 """What stands in a log where an erasure took a text."""
 GENESIS = "sha256:" + "0" * 64
+_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Open(NamedTuple):
@@ -111,7 +112,7 @@ def mask(directory: Path, name: str, masked: Callable[[dict[str, Any]], dict[str
                     raise IntegrityError(f"{name}:{n + 1}: it was changed before", hint="amem verify")
                 first = first or n + 1
                 count += new != keys or cut_short
-                text = json.dumps({**new, "prev": prev}, ensure_ascii=False, separators=(",", ":")).encode()
+                text = _text({**new, "prev": prev}).encode()
                 if len(text) != len(line):
                     raise IntegrityError(f"{name}:{n + 1}: not a line that amem wrote", hint="amem verify")
                 edits.append((at, text))
@@ -153,7 +154,7 @@ def _append(log: _Open, keys: dict[str, object], name: str) -> _Open:
     else:
         line, torn = _last_line(log.descriptor, size)
         prev = digest(line) if line is not None else GENESIS
-    text = json.dumps({**keys, "prev": prev}, ensure_ascii=False, separators=(",", ":")).encode()
+    text = _text({**keys, "prev": prev}).encode()
     data = (b"\n" if torn else b"") + text + b"\n"
     if os.write(log.descriptor, data) != len(data):
         raise OSError(f"{name}: short write; is the disk full?")
