@@ -4,8 +4,9 @@ The why stands here, beside the entry and not in it, and not in the approval tas
 open proposal of an entry at most, and it is of one version.
 """
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from amem.ledger import events as ev
 from amem.ledger.backend import Tx
@@ -50,7 +51,16 @@ class Promotion(NamedTuple):
 
 def of(tx: Tx, entry: str) -> tuple[Promotion, ...]:
     """The promotions of an entry, in order."""
-    found = (Promotion(*row) for row in tx.rows("promotions", {"entry": entry}))
+    return _read(tx.rows("promotions", {"entry": entry}))
+
+
+def all_of(tx: Tx) -> tuple[Promotion, ...]:
+    """The promotions of a domain's entries, in order."""
+    return _read(tx.rows("all_promotions", {"domain": tx.domain}))
+
+
+def _read(rows: Iterable[Sequence[Any]]) -> tuple[Promotion, ...]:
+    found = (Promotion(*row) for row in rows)
     return tuple(one._replace(state=State(one.state)) for one in found)
 
 

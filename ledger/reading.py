@@ -199,6 +199,12 @@ class Reading:
         """See `store.Ledger`."""
         return self._backend.alone(domain, lambda tx: tx.rows("events_after", {"domain": domain, "seq": seq}))
 
+    def all_promotions(self, domain: str) -> "tuple[Promotion, ...]":
+        """See `store.Ledger`."""
+        from amem.ledger import promotions
+
+        return self._backend.alone(domain, promotions.all_of)  # of numbers in order no one is missing yet
+
     def mentioning(self, domain: str, says: "Callable[[str], bool]") -> tuple[str, ...]:
         """See `store.Ledger`."""
         from amem.ledger import erasing

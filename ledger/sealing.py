@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 from amem.ledger.erasing import WORDS
 from amem.ledger.projection import ERASED
+from amem.ledger.promotions import Promotion, State
 
 FORM = 2
 """How seals are made now. In the first form a task's requirements and a grader's name were no words yet."""
 _NO_WORDS = {1: ("requires", "grader"), FORM: ()}
+_OPEN = (State.BEGUN.value, State.PROPOSED.value)
 _HEX = 16
 """64 bits of each digest: a seal notices an edit, and its line in the log is what vouches for the seal."""
 
@@ -51,9 +53,10 @@ def seal(row: Sequence[Any], form: int = FORM) -> Seal:
 
 
 class Edit(NamedTuple):
-    """An event that is not as it was sealed."""
+    """An event, or a promotion, that is not as it was sealed."""
 
     task: str
+    """Or the entry that was promoted."""
     seq: int
     kind: str
     """`changed`, `dropped`, `added`, or `rolled_back` for the first of a tail that is gone."""
@@ -81,6 +84,50 @@ def edits(sealed: Iterable[Seal], there: Sequence[Sequence[Any]]) -> list[Edit]:
             told.append(Edit(one.task, seq, "changed"))
     told += [Edit(row[2], seq, "added") for seq, row in found.items() if seq < last and seq not in wanted]
     return told
+
+
+class Note(NamedTuple):
+    """What is remembered of one promotion."""
+
+    seq: int
+    entry: str
+    fixed: str
+    state: str
+    why: str
+    """Empty after an erasure."""
+
+    def text(self) -> str:
+        """The note as a line of the log keeps it."""
+        return f"{self.seq}:{self.entry}:{self.fixed}:{self.state}:{self.why}"
+
+    def becomes(self, now: "Note") -> bool:
+        """Say whether the promotion may have come to that since: what was open is settled once, and an erasure takes the why."""
+        return (
+            (self.seq, self.entry, self.fixed) == (now.seq, now.entry, now.fixed)
+            and (self.state == now.state or self.state in _OPEN)
+            and (self.why == now.why or not now.why)
+        )
+
+
+def read_note(text: str) -> Note:
+    """A note from its text. Raises ValueError."""
+    seq, entry, fixed, state, why = text.split(":")
+    return Note(int(seq), entry, fixed, state, why)
+
+
+def note(one: Promotion) -> Note:
+    """The note of a promotion."""
+    fixed = _digest([one.seq, one.entry, one.version, one.to, one.by, one.at_ms, one.task])
+    return Note(one.seq, one.entry, fixed, one.state.value, _digest(one.why) if one.why is not None else "")
+
+
+def forged(noted: Mapping[int, Note], there: Iterable[Promotion]) -> list[Edit]:
+    """Compare the promotions of a domain with the last note of each."""
+    found = {one.seq: note(one) for one in there}
+    last = max(noted, default=0)
+    told = [Edit(one.entry, seq, "changed" if seq in found else "dropped") for seq, one in noted.items()
+            if seq not in found or not one.becomes(found[seq])]  # fmt: skip
+    return told + [Edit(one.entry, seq, "added") for seq, one in found.items() if seq < last and seq not in noted]
 
 
 def _digest(value: Any) -> str:

@@ -251,6 +251,9 @@ class Ledger(Protocol):
     def events_after(self, domain: str, seq: int) -> Sequence[Sequence[Any]]:
         """The rows of a domain's events after one, as `sealing` takes them; none that comes later has a lower number."""
 
+    def all_promotions(self, domain: str) -> "tuple[Promotion, ...]":
+        """The promotions and proposals of a domain's entries, in order."""
+
     def mentioning(self, domain: str, says: Callable[[str], bool]) -> tuple[str, ...]:
         """The tasks of a domain with words (title, text, remarks, checks, requirements, reasons) of which `says` holds."""
 

@@ -75,9 +75,13 @@ class Context:
     @cached_property
     def memory(self) -> "Memory":
         """The record with its index and policy, opened for this process."""
+        import click
+
         from amem.memory.session import open_memory
 
-        return open_memory(self.root, self.grants)
+        memory = open_memory(self.root, self.grants)
+        click.get_current_context().call_on_close(memory.anchor)
+        return memory
 
     def owner_session(self, domain: str | None) -> "Session":
         """A session of the acting person in a domain."""

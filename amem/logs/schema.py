@@ -114,6 +114,8 @@ class MemoryAct(Event):
     """In the owner's words."""
     digests: dict[str, str] = field(default_factory=dict)
     """By entry: sha256 of what is fixed of it, after an act that changed that."""
+    files: dict[str, str] = field(default_factory=dict)
+    """By file below `state/` that says what the act did: sha256 of its bytes; empty once it is gone again."""
     to: str | None = None
     """Of an export: the file. Of a declassification: the label."""
 
@@ -152,7 +154,7 @@ class Anchor(Event):
     log = "anchors.jsonl"
 
     heads: dict[str, dict[str, Any]]
-    """By log: `{lines, digest}`, the digest of its last line."""
+    """By log: `{lines, digest}`, or `{bytes, digest}` of one that a process only knows by what it wrote; the digest of its last line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +170,8 @@ class LedgerSealed(Event):
     """As `ledger.sealing` writes them, in order."""
     form: int
     """Of the seals; 1 where it is absent."""
+    promotions: tuple[str, ...] = ()
+    """Seals of promotions; the last one of each counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,6 +54,11 @@ class Writer:
             finally:
                 fcntl.flock(log.descriptor, fcntl.LOCK_UN)
 
+    def ends(self) -> dict[str, dict[str, Any]]:
+        """How far each log went when this last wrote to it, as an anchor remembers it."""
+        with self._lock:
+            return {name: {"bytes": log.end, "digest": log.last} for name, log in self._open.items() if log.end >= 0}
+
     def close(self) -> None:
         """Let go of the files."""
         with self._lock:

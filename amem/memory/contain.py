@@ -22,7 +22,7 @@ from amem.model.clock import stamp
 from amem.model.ids import is_id
 from amem.policy import request
 from amem.record import quarantine
-from amem.record.store import write_new
+from amem.record.store import digest, write_new
 from amem.settings.root import Root
 
 _LIST = "act.json"
@@ -71,7 +71,7 @@ def contain(memory: Memory, session: Session, id: str, why: str, *, dry_run: boo
                 os.rename(memory.store.folder / context, folder / f"context-{n}")
         for task in found.tasks:
             memory.ledger.block(task, by=session.principal, on=_blocker(found.act))
-        _logged(memory, session, request.CONTAIN, found, why)
+        _logged(memory, session, request.CONTAIN, found, why, digest((folder / _LIST).read_bytes()))
     return found
 
 
@@ -98,7 +98,7 @@ def undo(memory: Memory, session: Session, id: str, why: str) -> Contained:
         for task in memory.ledger.tasks(found.tasks).values():
             if task.blocked_on == _blocker(found.act):
                 memory.ledger.unblock(task.id, by=session.principal, why=why)
-        _logged(memory, session, UNDO, found, why)
+        _logged(memory, session, UNDO, found, why, "")
         os.unlink(folder / _LIST)
         os.rmdir(folder)
     return found
@@ -167,10 +167,10 @@ def _blocker(act: str) -> str:
     return f"contained by {act}"
 
 
-def _logged(memory: Memory, session: Session, what: str, found: Contained, why: str) -> None:
+def _logged(memory: Memory, session: Session, what: str, found: Contained, why: str, digest: str) -> None:
     memory.append(
         MemoryAct(
             at=stamp(memory.clock()), session=session.id, domain=session.domain, principal=session.principal, act=what,
-            entries=found.held, why=why,
+            entries=found.held, why=why, files={f"quarantine/contained/{found.act}/{_LIST}": digest},
         )
     )  # fmt: skip

@@ -8,6 +8,7 @@ command is given again. What stays of an entry is a tombstone: its id, type, dom
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from amem.model.ids import domain_of
 from amem.policy import request
 from amem.record import quarantine
 from amem.record.markdown import Malformed, fixed, format
+from amem.record.store import digest
 from amem.settings.root import Root
 
 TITLE = "(erased)"
@@ -38,6 +40,7 @@ _KNOWN_ELSEWHERE = 3
 _TOLD = 100
 _ROUNDS = 3
 _LEDGER = "ledger: "
+_OF_AN_ACT = re.compile(r"state/(erased/[^/]+\.json|quarantine/contained/[^/]+/act\.json)")
 
 
 class Receipt(NamedTuple):
@@ -117,13 +120,14 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         tasks = sum(one.path.startswith(_LEDGER) for one in notes.traces)
         at = stamp(memory.clock())
         receipt = Receipt(notes.act, ids, session.principal, why, at, notes.traces, searched, also_in, exported, whys, tasks, readers)
+        kept_as = json.dumps(shape(receipt), indent=1).encode()
         memory.append(
             MemoryAct(
                 at=receipt.at, session=session.id, domain=domain_of(ids[0]), principal=session.principal, act=request.ERASE, entries=ids,
-                why=why, digests={**notes.digests, **digests},
+                why=why, digests={**notes.digests, **digests}, files=_listed(memory.root, notes) | {_receipt(notes.act): digest(kept_as)},
             )
         )  # fmt: skip
-        notes.end(receipt)
+        notes.end(kept_as)
     return receipt
 
 
@@ -177,12 +181,12 @@ class _Notes:
         self.digests |= digests or {}
         self._write({**trace._asdict(), **({"digests": digests} if digests else {})})
 
-    def end(self, receipt: Receipt) -> None:
+    def end(self, receipt: bytes) -> None:
         """Keep the receipt in place of the list."""
-        folder = self._root.state / "erased"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        with open(os.open(folder / f"{self.act}.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            json.dump(shape(receipt), file, indent=1)
+        path = self._root.state / _receipt(self.act)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(receipt)
             file.flush()
             os.fsync(file.fileno())
         self._path.unlink()
@@ -192,6 +196,17 @@ class _Notes:
             file.write(json.dumps(keys, ensure_ascii=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _receipt(act: str) -> str:
+    """Where a receipt is kept, below `state/`."""
+    return f"erased/{act}.json"
+
+
+def _listed(root: Root, notes: _Notes) -> dict[str, str]:
+    """What the receipts and lists of other acts are like now that this one masked something in them; empty of one that is gone."""
+    touched = [one.path.removeprefix("state/") for one in notes.traces if _OF_AN_ACT.fullmatch(one.path)]
+    return {name: digest(path.read_bytes()) if (path := root.state / name).exists() else "" for name in touched}
 
 
 def _begun(root: Root, ids: tuple[str, ...]) -> _Notes | None:

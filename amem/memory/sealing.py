@@ -27,34 +27,44 @@ class Checked(NamedTuple):
 
     events: int
     edits: tuple[sealing.Edit, ...]
+    forged: tuple[sealing.Edit, ...]
+    """Promotions."""
 
 
 def seal(root: "Root", grants: "Grants", ledger: "Reading | Ledger", append: Callable[[Event], None], at: str) -> None:
     """Seal what has happened since the last time. Raises UnavailableError, OSError."""
     of = identity(root, grants)
-    sealed = _sealed(root, of)
+    sealed, noted = _sealed(root, of)
     for domain in grants.domains:
         last = max((one.seq for one in sealed.get(domain, ())), default=0)
         fresh = [sealing.seal(row).text() for row in ledger.events_after(domain, last)]
-        for first in range(0, len(fresh), _LINE):
-            append(LedgerSealed(at=at, domain=domain, ledger=of, seals=tuple(fresh[first : first + _LINE]), form=sealing.FORM))
+        known, there = noted.get(domain, {}), map(sealing.note, ledger.all_promotions(domain))
+        notes = [one.text() for one in there if one.seq not in known or (known[one.seq] != one and known[one.seq].becomes(one))]
+        for first in range(0, max(len(fresh), len(notes)), _LINE):
+            part = slice(first, first + _LINE)
+            seals, promotions = tuple(fresh[part]), tuple(notes[part])
+            append(LedgerSealed(at=at, domain=domain, ledger=of, seals=seals, form=sealing.FORM, promotions=promotions))
 
 
 def check(root: "Root", grants: "Grants", ledger: "Reading | Ledger") -> Checked:
     """Compare every event with its seal. Raises UnavailableError, OSError."""
-    sealed = _sealed(root, identity(root, grants))
-    count, edits = 0, list[sealing.Edit]()
+    sealed, noted = _sealed(root, identity(root, grants))
+    count, edits, forged = 0, list[sealing.Edit](), list[sealing.Edit]()
     for domain in grants.domains:
         there = ledger.events_after(domain, 0)
         count += len(there)
         edits += sealing.edits(sealed.get(domain, ()), there)
-    return Checked(count, tuple(edits))
+        forged += sealing.forged(noted.get(domain, {}), ledger.all_promotions(domain))
+    return Checked(count, tuple(edits), tuple(forged))
 
 
-def _sealed(root: "Root", of: str) -> Mapping[str, list[sealing.Seal]]:
-    """The seals of one ledger, by domain."""
+def _sealed(root: "Root", of: str) -> tuple[Mapping[str, list[sealing.Seal]], Mapping[str, dict[int, sealing.Note]]]:
+    """The seals of one ledger, and the last note of each promotion, by domain."""
     found: dict[str, list[sealing.Seal]] = defaultdict(list)
+    noted: dict[str, dict[int, sealing.Note]] = defaultdict(dict)
     for line in reader.events(root.state / LedgerSealed.log):
         if line.get("event") == LedgerSealed.event and line.get("ledger") == of:
-            found[str(line.get("domain"))] += [sealing.read(one, line.get("form", 1)) for one in line["seals"]]
-    return found
+            domain = str(line.get("domain"))
+            found[domain] += [sealing.read(one, line.get("form", 1)) for one in line.get("seals", ())]
+            noted[domain] |= {one.seq: one for one in map(sealing.read_note, line.get("promotions", ()))}
+    return found, noted

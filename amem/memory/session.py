@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.errors import AmemError
-from amem.logs.schema import Event
+from amem.logs.schema import Anchor, Event, MemoryWrite
 from amem.logs.writer import Writer
 from amem.model import ids
 from amem.model.clock import Clock, now, stamp
@@ -222,6 +222,14 @@ class Memory:
     def _rubric(self, domain: str) -> "Mapping[str, Any] | None":
         return self.policies.standing.rubrics.get(domain) if self.policies is not None else None
 
+    def anchor(self) -> None:
+        """Remember how far the logs go that this wrote to, so that one that is cut back shows. A failure is told."""
+        if self._logs is not None and MemoryWrite.log in (ends := self._logs.ends()):
+            try:
+                self.append(Anchor(at=stamp(self.clock()), heads=ends))
+            except OSError as error:
+                _log.warning("the logs were not anchored: %s", error)
+
     def close(self) -> None:
         """Close the index and the logs, and the ledger where it was opened, its events sealed. Sessions of this memory are over."""
         self.index.close()
@@ -230,6 +238,7 @@ class Memory:
         if self._ledger is not None:
             self._seal(self._ledger)
             self._ledger.close()
+        self.anchor()
         if self._logs is not None:
             self._logs.close()
 

@@ -7,19 +7,23 @@ Whoever may write the whole root can make all of it agree: the head that is prin
 
 import hashlib
 import json
+import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs import reader, writer
-from amem.logs.schema import Anchor, MemoryWrite
+from amem.logs.schema import Anchor, MemoryWrite, PolicyDecision
 from amem.memory import sealing
 from amem.model.entry import Entry, Status, Tier
+from amem.model.ids import domain_of
 from amem.model.label import Label
 from amem.policy import request
 from amem.record import markdown, quarantine
 from amem.record.markdown import Malformed
 from amem.record.store import Store
+from amem.record.store import digest as digest_of
 from amem.settings.root import Root
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ class Broken(NamedTuple):
     """One thing that is not as it was written."""
 
     what: str
-    """`line`, `log`, `entry`, `event` or `held`."""
+    """`line`, `log`, `entry`, `held`, `file` (of an act), `event` or `promotion`."""
     where: str
     kind: str
     """`changed`, `dropped`, `added`, `rolled_back` or `torn`."""
@@ -62,7 +66,7 @@ Promotions = Callable[[str], "Iterable[Promotion]"]
 def verify(
     root: Root, store: Store, grants: "Grants", ledger: "Reading | Ledger", contained: frozenset[str], *, since: str = "", anchor: str = ""
 ) -> Verified:
-    """Check the logs, the entries and the ledger of a root; `since` leaves entries out that were written before.
+    """Check the logs, the entries, what is set aside and the ledger of a root; `since` leaves entries out that were written before.
 
     `contained` are entries that the owner took out of the record; `anchor` is the head of an anchor that somebody kept elsewhere, so that
     a root that was put back whole shows. Raises OSError, UnavailableError.
@@ -72,10 +76,17 @@ def verify(
     broken += _anchors(root.state)
     if anchor and anchor not in (writer.digest(line) for line in _lines(root.state / Anchor.log)):
         broken.append(Broken("log", Anchor.log, "rolled_back"))
-    count, wrong = _entries(root, store, ledger.promotions, contained, since)
+    logged, decided = _logged(root.state), _decided(root.state)
+    broken += _missing(root, store, ends)
+    count, wrong = _entries(root, store, ledger.promotions, contained, since, logged)
+    wrong += _held(root, logged, decided)
+    wrong += _files(root, logged)
+    wrong += [Broken("promotion", entry, "added") for entry in _undecided(grants, ledger, logged, decided)]
     tasks = sealing.check(root, grants, ledger)
     wrong += [Broken("event", f"{one.task}#{one.seq}", one.kind) for one in tasks.edits]
-    return Verified(count, tasks.events, sum(head.lines for head in ends.values()), (*broken, *wrong), ends)
+    wrong += [Broken("promotion", f"{one.task}#{one.seq}", one.kind) for one in tasks.forged]
+    lines = sum(head.lines for name, head in ends.items() if name != Anchor.log)
+    return Verified(count, tasks.events, lines, (*broken, *wrong), ends)
 
 
 def heads(root: Root) -> dict[str, Head]:
@@ -100,40 +111,71 @@ def _head(path: Path) -> Head:
     return Head(lines, digest)
 
 
+class _Marks(NamedTuple):
+    """What anchors remember of one log: the digest of the line that ended it, by how many lines or bytes it had."""
+
+    lines: dict[int, str]
+    bytes: dict[int, str]
+
+
 def _anchors(state: Path) -> Iterator[Broken]:
     """The logs that do not reach, or say otherwise than, what an anchor remembers."""
-    wanted: dict[str, dict[int, str]] = {}
+    wanted: dict[str, _Marks] = defaultdict(lambda: _Marks({}, {}))
     for event in reader.events(state / Anchor.log):
         for name, head in event.get("heads", {}).items():
-            if head["lines"]:
-                wanted.setdefault(name, {})[head["lines"]] = head["digest"]
+            if head.get("lines"):
+                wanted[name].lines[head["lines"]] = head["digest"]
+            if head.get("bytes"):
+                wanted[name].bytes[head["bytes"]] = head["digest"]
     for name, marks in wanted.items():
-        last, differ, erased = 0, list[int](), list[tuple[int, int]]()
+        last, size, differ, erased = 0, 0, list[int](), list[tuple[int, int]]()
+        met = set[int]()
         for last, line in enumerate(_lines(state / name), start=1):
-            if last in marks and writer.digest(line) != marks[last]:
+            size += len(line) + 1
+            met |= {size} & marks.bytes.keys()
+            if any(mark is not None and writer.digest(line) != mark for mark in (marks.lines.get(last), marks.bytes.get(size))):
                 differ.append(last)
             if b'"event":"log.masked"' in line:
                 erased.append((json.loads(line)["first"], last))
         for number in differ:
             if not any(first <= number < end for first, end in erased):  # else an erasure linked it anew since
                 yield Broken("line", f"{name}:{number}", "changed")
-        if last < max(marks):
+        if last == 0 and not (state / name).exists():
+            yield Broken("log", name, "dropped")
+        elif last < max(marks.lines, default=0) or size < max(marks.bytes, default=0) or (marks.bytes.keys() - met and not differ):
             yield Broken("log", name, "rolled_back")
 
 
-def _entries(root: Root, store: Store, promotions: Promotions, contained: frozenset[str], since: str) -> tuple[int, list[Broken]]:
-    """Compare every entry that the log says was written with its file, every file with the log, and what is held with both."""
-    logged = _logged(root.state)
-    files = {path.stem: path for path, _ in store.walk()}
+def _missing(root: Root, store: Store, ends: Mapping[str, Head]) -> Iterator[Broken]:
+    """The logs that must be there for what else there is, and are in no anchor."""
+    if next(store.walk(), None) is None and next(quarantine.listed(root), None) is None:
+        return
+    anchored = {name for event in reader.events(root.state / Anchor.log) for name in event.get("heads", {})}
+    for name in (MemoryWrite.log, PolicyDecision.log):
+        if name not in ends and name not in anchored:
+            yield Broken("log", name, "dropped")
+
+
+def _entries(
+    root: Root, store: Store, promotions: Promotions, contained: frozenset[str], since: str, logged: "_Logged"
+) -> tuple[int, list[Broken]]:
+    """Compare every entry that the log says was written with its file, contained ones too, and every file with the log."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path, _ in store.walk():
+        files[path.stem].append(path)
+    for path in sorted((root.quarantine / "contained").glob("*/*.md")):
+        if path.stem in contained:
+            files[path.stem].append(path)
     broken = []
     wanted = {id: event for id, event in logged.written.items() if str(event.get("at", "")) >= since}
     for id, event in wanted.items():
         if id not in files:
-            if id not in contained:
-                broken.append(Broken("entry", id, "dropped"))
+            broken.append(Broken("entry", id, "dropped"))
             continue
+        place, *copies = sorted(files[id], key=lambda path: store.relative(path) != f"{domain_of(id)}/{_month(event)}/{id}.md")
+        broken += [Broken("entry", os.path.relpath(path, root.path), "added") for path in copies]
         try:
-            entry = store.load(files[id]).entry
+            entry = store.load(place).entry
         except Malformed:
             broken.append(Broken("entry", id, "changed"))
             continue
@@ -143,12 +185,72 @@ def _entries(root: Root, store: Store, promotions: Promotions, contained: frozen
             broken.append(Broken("entry", id, "rolled_back"))
     if not since:
         broken += [Broken("entry", id, "added") for id in files if id not in logged.written]
-    for held in quarantine.listed(root):
-        if held.id not in logged.held:
-            broken.append(Broken("held", held.id, "added"))
-        elif not _as_written(held.entry, logged.held[held.id]):
-            broken.append(Broken("held", held.id, "changed"))
     return len(wanted), broken
+
+
+def _held(root: Root, logged: "_Logged", decided: Mapping[str, set[str]]) -> Iterator[Broken]:
+    """Compare what is held with what the log says was, and is neither released, dropped nor erased."""
+    there = {held.id: held.entry for held in quarantine.listed(root)}
+    unread = {id for id, _ in quarantine.broken(root)}
+    erased = {Path(trace["path"]).stem for path in root.state.glob("erased/*.json") for trace in _document(path).get("removed", ())}
+    for id, entry in there.items():
+        if id not in logged.held:
+            yield Broken("held", id, "added")
+        elif not _as_written(entry, logged.held[id]):
+            yield Broken("held", id, "changed")
+    for id in logged.held.keys() - there.keys() - decided[request.DROP] - erased:
+        yield Broken("held", id, "changed" if id in unread else "dropped")
+
+
+def _files(root: Root, logged: "_Logged") -> Iterator[Broken]:
+    """Compare the lists of what was contained and the receipts of what was erased with the log of the acts."""
+    lists = [*root.state.glob("erased/*.json"), *root.quarantine.glob("contained/*/act.json")]
+    there = {os.path.relpath(path, root.state): path for path in lists}
+    for name, digest in logged.files.items():
+        if name not in there:
+            yield Broken("file", name, "dropped")
+        elif digest_of(there[name].read_bytes()) != digest:
+            yield Broken("file", name, "changed")
+    under_way = {path.stem for path in root.state.glob("erasing/*.jsonl")}
+    for name in sorted(there.keys() - logged.files.keys()):
+        if there[name].stem not in under_way:
+            yield Broken("file", name, "added")
+
+
+def _undecided(grants: "Grants", ledger: "Reading | Ledger", logged: "_Logged", decided: Mapping[str, set[str]]) -> Iterator[str]:
+    """The entries with a promotion that landed and that no decision allowed: it was put into the ledger behind amem."""
+    for domain in grants.domains:
+        for one in ledger.all_promotions(domain):
+            written = logged.written.get(one.entry, {})
+            brought = written.get("session") in decided[request.IMPORT]
+            allowed = one.entry in decided[request.APPROVE if one.to == Tier.VERIFIED else request.PROMOTE]
+            if one.state == "landed" and not allowed and not brought:
+                yield f"{one.entry}#{one.seq}"
+
+
+def _decided(state: Path) -> Mapping[str, set[str]]:
+    """By act, what the owner, or who approves, was allowed to do it to; of an import, the sessions that did it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    acts = {f'"action":"{act}"'.encode(): act for act in (request.DROP, request.APPROVE, request.PROMOTE, request.IMPORT)}
+    for line in _lines(state / PolicyDecision.log):
+        for mark, act in acts.items():
+            if mark in line:
+                event = json.loads(line)
+                if event.get("allow") is True and event.get("action") == act:
+                    found[act].add(str(event.get("session" if act == request.IMPORT else "subject")))
+    return found
+
+
+def _month(event: Mapping[str, Any]) -> str:
+    return str(event.get("at", ""))[:7].replace("-", "/")
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class _Logged(NamedTuple):
@@ -160,6 +262,8 @@ class _Logged(NamedTuple):
     """By entry: what was written in its place."""
     acts: dict[str, str]
     """By entry: the last act that took it out of service."""
+    files: dict[str, str]
+    """By file below `state/` that an act left: sha256 of it."""
 
     def allows(self, entry: Entry) -> bool:
         """Say whether something was done that makes the entry's status what it is."""
@@ -179,7 +283,7 @@ class _Logged(NamedTuple):
 
 
 def _logged(state: Path) -> _Logged:
-    found = _Logged({}, {}, {}, {})
+    found = _Logged({}, {}, {}, {}, {})
     for event in reader.events(state / MemoryWrite.log):
         if event.get("event") == MemoryWrite.event:
             if entry := event.get("entry"):
@@ -189,6 +293,10 @@ def _logged(state: Path) -> _Logged:
                 found.held.pop(event.get("held", ""), None)
             else:
                 found.held[event.get("held", "")] = event
+        for name, digest in event.get("files", {}).items():
+            found.files[name] = digest
+            if not digest:
+                del found.files[name]
         for id, digest in event.get("digests", {}).items():
             if id in found.written:
                 found.written[id] = {**found.written[id], "fixed": digest}

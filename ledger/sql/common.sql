@@ -48,6 +48,11 @@ select x.digest, x.text from @text x
 -- The tasks with an event whose keys hold this.
 select distinct e.task from @event e where e.data like :pattern
 
+-- all_promotions --
+-- The promotions of a domain's entries, in order.
+select p.seq, p.entry, p.version, p.tier, p.principal, p.at_ms, p.state, p.why, p.task from @promotion p
+where substr(p.entry, 1, length(p.entry) - 13) = 'mem-' || substr(:domain, 5) order by p.seq
+
 -- whys --
 -- Why the entries of a domain were promoted.
 select p.seq, p.entry, p.why from @promotion p
