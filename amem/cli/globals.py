@@ -14,6 +14,7 @@ class Globals(NamedTuple):
     color: bool = True
     principal: str | None = None
     """`--as`: another person to act as."""
+    version: bool = False
 
 
 _VALUED = ("--root", "--as")
@@ -35,6 +36,8 @@ def split(argv: Sequence[str]) -> tuple[Globals, list[str]]:
             found = found._replace(root=value) if flag == "--root" else found._replace(principal=value)
         elif word == "--json":
             found = found._replace(json=True)
+        elif word == "--version":
+            found = found._replace(version=True)
         elif word == "--no-color":
             found = found._replace(color=False)
         else:

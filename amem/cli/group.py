@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from amem import __version__
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.globals import Globals
-from amem.cli.table import COMMANDS
+from amem.cli.table import COMMANDS, overview
 from amem.errors import AmemError, UsageError
 from amem.settings.root import check_environment, near
 
@@ -25,12 +26,25 @@ class _Group(click.Group):
         if row is None:
             return None
         command: click.Command = getattr(importlib.import_module(row.module), row.attribute)
+        for each in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
+            each.epilog = _laid_out(each.epilog)
         return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return overview(__version__)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UsageError(f"{args[0]}: no such command{near(args[0], tuple(COMMANDS))}", hint="amem --help")
         return super().resolve_command(ctx, args)
+
+
+def _laid_out(epilog: str | None) -> str | None:
+    """Examples, written in one line with four spaces between, each on a line of its own: click would break them in the middle."""
+    if epilog is None or "\b" in epilog:
+        return epilog
+    head, _, examples = epilog.partition(": ")
+    return "\b\n" + "\n  ".join([f"{head}:", *examples.split("    ")])
 
 
 ROOT_GROUP = _Group(name="amem", help="AI coding harnesses in a sandbox, with metered egress and one shared memory.")
@@ -40,6 +54,9 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
     """Run a command line whose global flags were taken off. Raises AmemError; a command's return value is the exit code."""
     import os
 
+    if flags.version:
+        click.echo(f"amem {__version__}")
+        return exits.DONE
     check_environment(os.environ)
     context = Context(flags, os.environ, stage)
     try:
@@ -51,9 +68,18 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
         return exits.DONE
     except click.ClickException as error:
         raise _usage(error) from error
+    except UsageError as error:
+        error.hint = error.hint or f"{_path(argv)} --help"
+        raise
     except UnicodeEncodeError as error:
-        raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone") from error
+        raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone", hint=f"{_path(argv)} --help") from error
     return code if isinstance(code, int) else exits.DONE
+
+
+def _path(argv: list[str]) -> str:
+    """The command that a command line names."""
+    words = [] if not argv or argv[0] not in COMMANDS else argv[: 2 if COMMANDS[argv[0]].attribute == "group" else 1]
+    return " ".join(["amem", *words])
 
 
 def _usage(error: click.ClickException) -> AmemError:

@@ -89,8 +89,8 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         output.fail(UnavailableError(f"{what}{error.strerror or error}", hint=hint), as_json)
         return exits.ERROR
     except Exception as error:
-        # SQLite's word for the same; its module is not named here because most commands never load it.
-        if type(error).__name__ != "OperationalError":
+        # SQLite's words for the same, and for a damaged file; its module is not named here because most commands never load it.
+        if type(error).__name__ not in ("OperationalError", "DatabaseError"):
             raise
         output.fail(UnavailableError(f"a database under the root: {error}", hint="df -h; df -i; amem doctor"), as_json)
         return exits.ERROR

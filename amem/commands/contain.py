@@ -7,11 +7,13 @@ from amem.cli.context import Context
 from amem.cli.output import print_json
 from amem.commands import flags
 from amem.errors import UsageError
-from amem.model.ids import domain_of, is_id
+from amem.model.ids import domain_of
 
 
-@click.command(epilog="Example: amem contain mem-me-0123456789ab --why 'poisoned' --dry-run; undo it with --undo")
-@click.argument("id")
+@click.command(
+    epilog="Examples: amem contain mem-me-0123456789ab --why 'poisoned' --dry-run    amem contain mem-me-0123456789ab --why 'right' --undo"
+)
+@flags.entry
 @click.option("--why", required=True, metavar="TEXT", help="For whoever asks later.")
 @click.option("--undo", is_flag=True, help="Put everything back as it was.")
 @flags.dry_run
@@ -21,8 +23,6 @@ def command(context: Context, id: str, why: str, undo: bool, dry_run: bool, yes:
     """Take an entry out of the record with everything that the sessions it reached wrote after that."""
     from amem.memory import contain as containing
 
-    if not is_id("entry", id):
-        raise UsageError(f"{id[:60]}: expected an entry's id, mem-<domain>-<12 letters or digits>", hint="amem list")
     if undo and dry_run:
         raise UsageError("--undo and --dry-run exclude each other", hint=f"amem contain {id} --why … --dry-run")
     flags.owner_alone(context, "what an entry reached") if dry_run else flags.confirm(f"{'Put back' if undo else 'Contain'} {id}?", yes)

@@ -51,7 +51,7 @@ def list_(context: Context, session: str | None, limit: int) -> int:
 @flags.limit
 @click.pass_obj
 def show(context: Context, session: str | None, turn: int | None, unmask: bool, limit: int) -> int:
-    """Show what the calls of a session sent and got, in order; without SESSION, of the newest that has any.
+    """Show what the calls of a session sent and got, in order. Without SESSION, of the newest that has any.
 
     A request stands as it left, an answer as it came, without encoding. Exits 3 when there is no such call.
     """

@@ -65,7 +65,7 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
 
         daily = cost.costs(meter.report(context.root, ("day", "model"), since=since), "day", prices)
         told += filter(None, [spark.days({day: float(found.usd) for day, found in daily.items()}, "dollars")])
-    print("\n\n".join(told) if told else "nothing was spent yet")
+    print("\n\n".join(told)) if told else print("nothing was spent yet", file=sys.stderr)
     return 0
 
 
@@ -85,7 +85,7 @@ def _reconcile(context: Context, since: datetime | None) -> int:
     if context.flags.json:
         print_json({"reconciled": [one.shown() for one in found]})
     elif not found:
-        print("no call went through the gateway")
+        print("no call went through the gateway", file=sys.stderr)
     else:
         rows = [(one.model, "" if one.agrees else "differs", *one.ours, *one.theirs, f"{one.usd:.4f}") for one in found]
         print(table(["model", "", "calls", "in", "out", "its calls", "its in", "its out", "its usd"], rows))

@@ -88,7 +88,7 @@ def show(context: Context, id: str) -> int:
 @flags.since
 @click.pass_obj
 def stats(context: Context, since: datetime | None) -> int:
-    """Count decisions by action, by reason, and by the record's policies that refused or the exceptions that let through."""
+    """Count decisions by action, reason and policy. The record's policies count what they refused, exceptions what they let through."""
     by_action: defaultdict[str, Counter[str]] = defaultdict(Counter)
     by_code: Counter[str] = Counter()
     denied: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
 from amem.commands import flags
-from amem.errors import ConflictError, NotFoundError, UsageError
+from amem.errors import ConflictError
 from amem.memory.declassify import Lowered
 from amem.model.ids import domain_of, is_id
 from amem.model.label import Label
@@ -36,28 +36,25 @@ def group() -> None:
 
 @_command
 def entry(context: Context, id: str, to: str, why: str, dry_run: bool, yes: bool) -> int:
-    """Lower an entry: from then on it is served to whoever may read up to that label."""
+    """Lower an entry. From then on it is served to whoever may read up to that label."""
     from amem.memory import declassify
 
-    if not is_id("entry", id):
-        raise UsageError(f"{id[:60]}: expected an entry's id, mem-<domain>-<12 letters or digits>", hint="amem list")
+    flags.entry_id(id)
     flags.owner_alone(context, "a label")
     return _act(context, id, id, domain_of(id), [declassify.entry(context.memory, id, Label(to))], Label(to), why, dry_run, yes)
 
 
 @_command
 def session(context: Context, id: str, to: str, why: str, dry_run: bool, yes: bool) -> int:
-    """Lower a session that has ended: what it wrote, and its part in what its work trees carry."""
-    from amem.commands.session import sessions
+    """Lower a session that has ended. What it wrote follows, and its part in what its work trees carry."""
+    from amem.commands.session import row_of
     from amem.egress import meter
     from amem.launch import trees
     from amem.memory import declassify
 
     flags.owner_alone(context, "a label")
     label = Label(to)
-    row = next(iter(sessions(context, session=id) if is_id("session", id) else ()), None)
-    if row is None:
-        raise NotFoundError(f"there is no session {id[:40]}", hint="amem session list")
+    row = row_of(context, id)
     if row["state"] == "running":
         raise ConflictError(f"{id} is running: what it has read it still has", hint=f"amem session stop {id}")
     entries = declassify.written_by(context.memory, id, label)
@@ -76,7 +73,7 @@ def session(context: Context, id: str, to: str, why: str, dry_run: bool, yes: bo
 
 @_command
 def worktree(context: Context, id: str, to: str, why: str, dry_run: bool, yes: bool) -> int:
-    """Lower a work tree and those below it: the next session in it starts there. ID is its path."""
+    """Lower a work tree and those below it. The next session in it starts there. ID is its path."""
     from amem.launch import trees
 
     flags.owner_alone(context, "a label")

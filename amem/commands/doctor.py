@@ -58,7 +58,11 @@ def command(context: Context, harness: str | None, backend: str | None, apparmor
         return _print_profile()
     if harness is not None:
         registry.load(harness)
-    lines = [*_backend(), *_backends(context, backend), *_root(context), *_machine(context), *_harnesses(context, harness)]
+    parts = {
+        "backend": _backend(), "backends": _backends(context, backend), "root": _root(context), "machine": _machine(context),
+        "harness": _harnesses(context, harness),
+    }  # fmt: skip
+    lines = [line for area, found in parts.items() for line in _as_far_as_it_goes(context, area, found)]
     healthy = all(line.state != "missing" for line in lines)
     if context.flags.json:
         print_json({"checks": [line.shape() for line in lines], "ok": healthy})
@@ -74,6 +78,18 @@ def command(context: Context, harness: str | None, backend: str | None, apparmor
                 if line.fix:
                     print(f"try: {line.fix}")
     return exits.DONE if healthy else exits.ERROR
+
+
+def _as_far_as_it_goes(context: Context, area: str, lines: Iterator[Line]) -> Iterator[Line]:
+    """The lines of an area; what keeps the rest of it from being looked at is the last one, and the other areas are still shown."""
+    from amem.settings import database
+
+    try:
+        yield from lines
+    except AmemError as error:
+        yield Line(area, "look", "missing", error.message, error.hint or "")
+    except (OSError, database.Error) as error:
+        yield Line(area, "look", "missing", f"not to the end: {error}", f"ls -la {shlex.quote(str(context.where.state))}")
 
 
 def _backend() -> Iterator[Line]:

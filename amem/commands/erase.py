@@ -6,8 +6,7 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json
 from amem.commands import flags
-from amem.errors import UsageError
-from amem.model.ids import domain_of, is_id
+from amem.model.ids import domain_of
 
 
 @click.command(epilog="Example: amem erase mem-me-0123456789ab --why 'asked for by the person it is about' --dry-run")
@@ -24,10 +23,7 @@ def command(context: Context, ids: tuple[str, ...], why: str, dry_run: bool, yes
     from amem.launch import presence
     from amem.memory import erase
 
-    ids = tuple(dict.fromkeys(ids))
-    for id in ids:
-        if not is_id("entry", id):
-            raise UsageError(f"{id[:60]}: expected an entry's id, mem-<domain>-<12 letters or digits>", hint="amem list")
+    ids = tuple(dict.fromkeys(map(flags.entry_id, ids)))
     flags.owner_alone(context, "where an entry's text stands")
     if not dry_run:
         flags.confirm(f"Erase {', '.join(ids)} for good?", yes)

@@ -11,6 +11,7 @@ from amem.cli.context import Context
 from amem.cli.output import one_line
 from amem.errors import RefusedError, UsageError
 from amem.model import clock
+from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
 
@@ -40,9 +41,20 @@ DURATION = Parsed("duration", clock.duration_s)
 SIZE = Parsed("size", size_bytes)
 LABELS = click.Choice([each.value for each in Label])
 
+
+def entry_id(text: str) -> str:
+    """The text, if it has the form of an entry's id. Raises UsageError."""
+    if not is_id("entry", text):
+        raise UsageError(f"{text[:60]}: expected an entry's id, mem-<domain>-<12 letters or digits>", hint="amem list")
+    return text
+
+
+entry = click.argument("id", callback=lambda _context, _argument, value: value if value is None else entry_id(value))
 domain = click.option("--domain", metavar="DOM", help="Default: the root's only one, else default_domain.")
 since = click.option("--since", type=Parsed("when", _instant), metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
-limit = click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="0 is all.")
+COUNT = click.IntRange(0, (1 << 31) - 1)
+"""How many: what a database still takes as a number."""
+limit = click.option("--limit", type=COUNT, default=50, show_default=True, help="0 is all.")
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 

@@ -31,20 +31,20 @@ def group() -> None:
 @click.pass_obj
 def list_(context: Context, domain: str | None, session: str | None, task: str | None, limit: int, since: datetime | None) -> int:
     """List handoffs, newest first."""
-    found = _handoffs(context, domain, session, task, since)
-    shown = found[:limit] if limit else found
+    found = _handoffs(context, domain, session, task, since, limit)
+    shown = [rows.entry(row) for row in found.rows]
     if context.flags.json:
-        print_json({"handoffs": shown, "total": len(found), "more": len(shown) < len(found)})
+        print_json({"handoffs": shown, "total": found.total, "more": found.more})
         return exits.DONE
     if shown:
         cells = [[row["id"], row.get("session", ""), row.get("left_by", ""), row["written_at"][:16], _title(row)] for row in shown]
         print(table(["id", "session", "left by", "written at", "title"], cells))
-    print(f"{len(shown)} of {len(found)}" if shown else "no session has left one yet", file=sys.stderr)
+    print(f"{len(shown)} of {found.total}" if shown else "no session has left one yet", file=sys.stderr)
     return exits.DONE
 
 
 @group.command("show", epilog="Examples: amem handoff show    amem handoff show mem-me-0123abcd4567")
-@click.argument("id", required=False)
+@click.argument("id", required=False, callback=lambda _context, _argument, value: value and flags.entry_id(value))
 @flags.domain
 @click.option("--session", metavar="ID")
 @click.option("--task", metavar="ID")
@@ -54,10 +54,10 @@ def show(context: Context, id: str | None, domain: str | None, session: str | No
     from amem.memory import read
 
     if id is None:
-        found = _handoffs(context, domain, session, task, None)
-        if not found:
+        found = _handoffs(context, domain, session, task, None, 1)
+        if not found.rows:
             raise NotFoundError("no session has left a handoff yet", hint="amem handoff list")
-        id = str(found[0]["id"])
+        id = found.rows[0].id
     return show_entry(read.get(context.memory, context.owner_session(domain), id), context.flags.json)
 
 
@@ -66,13 +66,15 @@ def _title(row: dict[str, Any]) -> str:
     return str(row["title"]).removeprefix("Handoff: ")
 
 
-def _handoffs(context: Context, domain: str | None, session: str | None, task: str | None, since: datetime | None) -> list[dict[str, Any]]:
+def _handoffs(
+    context: Context, domain: str | None, session: str | None, task: str | None, since: datetime | None, limit: int
+) -> outcomes.Entries:
     from amem.memory import read
 
-    start = clock.stamp(since) if since else ""
-    found = read.entries(context.memory, context.owner_session(domain), type=[EntryType.HANDOFF], limit=sys.maxsize)
+    found = read.entries(
+        context.memory, context.owner_session(domain), type=[EntryType.HANDOFF], by_session=session, task=task,
+        since=clock.stamp(since) if since else None, limit=limit,
+    )  # fmt: skip
     if isinstance(found, outcomes.Refused):
         refused(found)
-    listed = [rows.entry(row) for row in found.rows]
-    wanted = {key: value for key, value in (("session", session), ("task", task)) if value is not None}
-    return [row for row in listed if row["written_at"] >= start and all(row.get(key) == value for key, value in wanted.items())]
+    return found

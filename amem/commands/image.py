@@ -1,10 +1,12 @@
 """`amem image list`, `unpack` and `remove`: the harness images under a root."""
 
+import sys
+
 import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import note, print_json, table
+from amem.cli.output import print_json, table
 from amem.commands import flags
 
 
@@ -29,7 +31,7 @@ def list_(context: Context) -> int:
         columns = ("id", "current", "in_use", "harnesses")
         print(table(columns, [[row["id"], _yes(row["current"]), _yes(row["in_use"]), _versions(row["harnesses"])] for row in rows]))
     else:
-        note("no image was unpacked yet; try: make image unpack")
+        print("no image was unpacked yet", file=sys.stderr)
     return exits.DONE
 
 
@@ -37,7 +39,7 @@ def list_(context: Context) -> int:
 @click.option("--from", "source", metavar="wslc|podman|docker|FILE", help="An archive, or the runtime that holds amem-harness.")
 @click.pass_obj
 def unpack(context: Context, source: str | None) -> int:
-    """Unpack a harness image for the sessions that start from now on; running ones keep theirs."""
+    """Unpack a harness image for sessions to come. Running ones keep theirs."""
     from amem.launch import images
 
     found = images.unpack(context.root, source)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from amem.cli.context import Context
-from amem.cli.output import print_json, visible
+from amem.cli.output import note, print_json, visible
 from amem.errors import ConflictError, UsageError
 from amem.model import principal as principals
 from amem.model.ids import is_id
@@ -114,12 +114,14 @@ def command(context: Context, owner: str, domain: str, default_label: str) -> in
     ):
         if _create(path, text):
             created.append(path)
+        elif path == root.grants:
+            raise ConflictError(f"{root.path} was made a root by somebody else meanwhile", hint=f"amem --root {root.path} doctor --config")
     grants.load(root.grants)
     if context.flags.json:
         print_json({"root": str(root.path), "created": [str(path) for path in created]})
     else:
         print(f"made the root {visible(str(root.path))} for {owner}, with the domain {domain}")
-        print("next: put a key into credentials.env or the environment, then amem doctor")
+        note("next: put a key into credentials.env or the environment, then amem doctor")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from datetime import datetime
 from typing import Any, NoReturn
 
 import click
@@ -9,10 +10,12 @@ import click
 from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
+from amem.cli.table import COMMANDS
 from amem.commands import flags
 from amem.commands.flags import LABELS
-from amem.errors import RefusedError, UsageError
+from amem.errors import ConflictError, RefusedError, UsageError
 from amem.memory import outcomes, rows
+from amem.model import clock
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
 
@@ -45,8 +48,8 @@ def t0(context: Context, domain: str | None, budget: int) -> int:
 @click.option("--type", "types", multiple=True, type=TYPES)
 @click.option("--tier", type=TIERS, help="This tier or above.")
 @click.option("--label", type=LABELS, help="This label or below.")
-@click.option("--limit", type=click.IntRange(0), default=10, show_default=True)
-@click.option("--offset", type=click.IntRange(0), default=0)
+@click.option("--limit", type=flags.COUNT, default=10, show_default=True, help="0 is all.")
+@click.option("--offset", type=flags.COUNT, default=0)
 @click.pass_obj
 def search(
     context: Context, query: tuple[str, ...], domain: str | None, all_domains: bool, types: tuple[str, ...],
@@ -117,14 +120,14 @@ def show_entry(found: outcomes.Served | outcomes.Moved | outcomes.Gone | outcome
         print_json(status)
     else:
         words = {"moved": f"moved to {status.get('location')}", "gone": "gone", "not_found": "not found"}
-        print(f"amem: {status['id']}: {words[status['status']]}", file=sys.stderr)
+        note(f"{status['id']}: {words[status['status']]}")
     return exits.ANSWER_IS_NO
 
 
 def _print_entry(shape: dict[str, Any]) -> None:
     body = shape.pop("body", None)
     if "redirected_from" in shape:
-        print(f"amem: {shape['redirected_from']} was replaced; this is its current version", file=sys.stderr)
+        note(f"{shape['redirected_from']} was replaced; this is its current version")
     for key, value in shape.items():
         print(f"{key}: {one_line(', '.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))}")
     if body is not None:
@@ -139,20 +142,22 @@ def _print_entry(shape: dict[str, Any]) -> None:
 @click.option("--tier", type=TIERS)
 @click.option("--status", type=click.Choice([each.value for each in Status]), default="active", show_default=True)
 @click.option("--author", metavar="PRINCIPAL")
+@click.option("--due", is_flag=True, help="Only what is due for review.")
 @click.option("--sort", type=click.Choice(["written", "title"]), default="written", show_default=True)
 @flags.limit
+@flags.since
 @click.pass_obj
 def list_(
     context: Context, domain: str | None, all_domains: bool, types: tuple[str, ...], tier: str | None, status: str,
-    author: str | None, sort: str, limit: int,
+    author: str | None, due: bool, sort: str, limit: int, since: datetime | None,
 ) -> int:  # fmt: skip
     """List entries, newest first."""
     from amem.memory import read
 
     found = read.entries(
         context.memory, context.owner_session(domain), type=[EntryType(each) for each in types], tier=Tier(tier) if tier else None,
-        status=Status(status), author=author, domains=context.domains if all_domains else (),
-        sort=sort, limit=limit or sys.maxsize,
+        status=Status(status), author=author, due=due, since=clock.stamp(since) if since else None,
+        domains=context.domains if all_domains else (), sort=sort, limit=limit,
     )  # fmt: skip
     if isinstance(found, outcomes.Refused):
         refused(found)
@@ -206,12 +211,15 @@ def print_outcome(outcome: outcomes.Written | outcomes.Held | outcomes.Refused, 
             return exits.DONE
         case outcomes.Held():
             document = {"held": outcome.id, "reasons": [outcome.reason]} | ({"task": outcome.task} if outcome.task else {})
-            print_json(document) if as_json else print(f"amem: held in the quarantine as {outcome.id}: {outcome.reason}", file=sys.stderr)
+            print_json(document) if as_json else note(f"held in the quarantine as {outcome.id}: {outcome.reason}")
             return exits.ANSWER_IS_NO
         case outcomes.Refused():
             refused(outcome)
 
 
 def refused(outcome: outcomes.Refused) -> NoReturn:
-    """The policy's or the grants' no, as the command's answer."""
-    raise RefusedError(outcome.reason, hint=outcome.hint, reason=outcome.code)
+    """The policy's or the grants' no, as the command's answer; where somebody was quicker, a conflict. A tool's name is its command's."""
+    hint = f"amem {outcome.hint} --help" if outcome.hint in COMMANDS else outcome.hint
+    if outcome.code == "conflict":
+        raise ConflictError(outcome.reason, hint=hint)
+    raise RefusedError(outcome.reason, hint=hint, reason=outcome.code)

@@ -83,7 +83,7 @@ def show(context: Context, diff_builtin: bool, with_rules: bool) -> int:
 @click.option("--session", default="ses-00000000", metavar="ID")
 @click.pass_obj
 def evaluate(context: Context, file: str, principal: str | None, session: str) -> int:
-    """Decide a request given as JSON: its action and the fields of its input. Nothing is logged. Exits 3 when it is denied."""
+    """Decide a request given as JSON. It has its action and the fields of its input. Nothing is logged. Exits 3 when it is denied."""
     flags.owner_alone(context, "what the policy would decide")
     asked = _asked(context, file, principal, session)
     decision = policies.engine(context.root, context.grants).decide(asked)
@@ -102,7 +102,7 @@ def evaluate(context: Context, file: str, principal: str | None, session: str) -
 @flags.domain
 @click.pass_obj
 def list_(context: Context, layer: int | None, tier: str | None, domain: str | None) -> int:
-    """List the record's policies and where each stands: in force, waiting for approval, expired or left out."""
+    """List the record's policies. Each is in force, waits for approval, has expired or is left out."""
     found = [
         one
         for one in _standings(context, domain)
@@ -185,7 +185,7 @@ def replay(context: Context, file: str | None, since: datetime | None, limit: in
 @click.option("--propose", is_flag=True, help="Write it as a policy entry that waits for a person, and file the approval task.")
 @click.pass_obj
 def suggest(context: Context, id: str, exception: bool, propose: bool) -> int:
-    """Say what is the least that would have allowed a denied act: lines for grants.toml, an exception, or a narrower rule.
+    """Say the least that would have allowed a denied act. It is lines for grants.toml, an exception, or a narrower rule.
 
     Exits 3 when nothing would. Nothing changes: a proposal has no effect until a person approves it.
     """

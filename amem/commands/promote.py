@@ -1,7 +1,7 @@
 """`amem promote`, `approve`, `decline`, `promotions`: how far an entry is trusted, and who said so."""
 
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -11,7 +11,7 @@ from amem.cli.output import note, one_line, print_json, visible
 from amem.commands import flags
 from amem.commands.memory import refused
 from amem.commands.task import mine
-from amem.errors import ConflictError, UsageError
+from amem.errors import UsageError
 from amem.memory import outcomes
 from amem.model.entry import Tier
 from amem.model.ids import domain_of, is_id
@@ -31,7 +31,7 @@ def promote(context: Context, id: str, to: str, why: str) -> int:
 
     done = raise_tier(context.memory, context.owner_session(_domain(context, "entry", id)), id, Tier(to), why)
     if not isinstance(done, Promoted):
-        _refused(done)
+        refused(done)
     entry = done.entry
     document: dict[str, Any] = {"id": entry.id, "version": entry.version, "to": done.to, "landed": done.landed}
     document |= {key: value for key, value in (("task", done.task), ("lineage", entry.lineage)) if value is not None}
@@ -59,7 +59,7 @@ def approve(context: Context, task: str, yes: bool) -> int:
     flags.confirm(f"Approve {context.memory.ledger.show(task).title!r}?", yes)
     done = promoting.approve(context.memory, session, task)
     if not isinstance(done, promoting.Promoted):
-        _refused(done)
+        refused(done)
     entry = done.entry
     if context.flags.json:
         print_json({"task": task, "entry": entry.id, "version": entry.version, "tier": entry.tier, "landed": True})
@@ -78,7 +78,7 @@ def decline(context: Context, task: str, why: str | None) -> int:
 
     done = promoting.decline(context.memory, context.owner_session(_domain(context, "task", task)), task, why)
     if isinstance(done, outcomes.Refused):
-        _refused(done)
+        refused(done)
     if context.flags.json:
         print_json({"task": task, "entry": done.entry, "version": done.version, "declined": True})
     else:
@@ -95,7 +95,7 @@ def promotions(context: Context, id: str) -> int:
 
     found = promoting.promotions(context.memory, context.owner_session(_domain(context, "entry", id)), id)
     if isinstance(found, outcomes.Refused):
-        _refused(found)
+        refused(found)
     shown = [promoting.shape(one) for one in found]
     if context.flags.json:
         print_json({"promotions": shown})
@@ -116,9 +116,3 @@ def _domain(context: Context, kind: str, id: str) -> str:
         raise UsageError(f"{id[:60]}: no {kind}'s id", hint="amem list" if kind == "entry" else "amem task list --human")
     domain = domain_of(id)
     return domain if domain in context.domains else context.domain(None)
-
-
-def _refused(outcome: outcomes.Refused) -> NoReturn:
-    if outcome.code == "conflict":
-        raise ConflictError(outcome.reason, hint=outcome.hint)
-    refused(outcome)

@@ -81,7 +81,7 @@ def show(context: Context, id: str, raw: bool) -> int:
 @flags.yes
 @click.pass_obj
 def release(context: Context, ids: tuple[str, ...], why: str | None, dry_run: bool, yes: bool) -> int:
-    """Write held entries into the record as they were written, each with its author."""
+    """Write held entries into the record. They are as they were written, each with its author."""
     from amem.memory import held as holding
 
     found = _asked(context, ids, "Release", dry_run, yes)

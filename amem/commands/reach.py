@@ -1,5 +1,6 @@
 """`amem taint`, `why` and `demote`: how far an entry reached, who is served it, and how it is taken out of service."""
 
+import sys
 from datetime import datetime
 from typing import Any
 
@@ -13,15 +14,13 @@ from amem.errors import NotFoundError, UsageError
 from amem.logs import reader
 from amem.logs.schema import MemoryRead, MemoryWrite
 from amem.model import clock
-from amem.model.ids import domain_of, is_id
+from amem.model.ids import domain_of
 from amem.model.label import Label
 from amem.model.principal import is_principal
 
-_ID = click.argument("id", callback=lambda _context, _option, value: _entry_id(value))
-
 
 @click.command(epilog="Example: amem taint mem-me-0123456789ab --depth 1")
-@_ID
+@flags.entry
 @click.option("--depth", type=click.IntRange(0), default=0, show_default=True, help="How many steps to follow it; 0 is all.")
 @flags.since
 @click.pass_obj
@@ -44,14 +43,17 @@ def taint(context: Context, id: str, depth: int, since: datetime | None) -> int:
         print_json({"entry": id, "readers": shown, "entries": list(found.entries), "tasks": list(tasks)})
         return exits.DONE
     rows = [[one.depth, one.session, one.principal, one.read_at, len(one.wrote)] for one in found.readers]
-    print(table(["step", "session", "principal", "read at", "wrote"], rows, stretch=2) if rows else "no session was served it")
+    if rows:
+        print(table(["step", "session", "principal", "read at", "wrote"], rows, stretch=2))
+    else:
+        print("no session was served it", file=sys.stderr)
     for what in (*found.entries, *tasks):
         print(what)
     return exits.DONE
 
 
 @click.command(epilog="Example: amem why mem-me-0123456789ab --principal agent:codex")
-@_ID
+@flags.entry
 @click.option("--principal", metavar="P", help="Who would read it; default: the owner.")
 @click.option("--session", metavar="ID", help="In this session: its principal, domain and handling.")
 @click.pass_obj
@@ -63,15 +65,16 @@ def why(context: Context, id: str, principal: str | None, session: str | None) -
     flags.owner_alone(context, "who may read what")
     domain, handling, who = domain_of(id), None, principal or context.grants.owner
     if session is not None:
-        from amem.commands.session import sessions
+        from amem.commands.session import row_of
 
-        found = next((row for row in sessions(context) if row["id"] == session), None)
-        if found is None:
-            raise NotFoundError(f"there is no session {session[:40]}", hint="amem session list")
+        found = row_of(context, session)
         domain, handling = str(found["domain"]), Label(found["handling"])
         who = principal or f"agent:{found['harness']}"
     if not is_principal(who):
-        raise UsageError(f"--principal: {who[:60]!r} is no principal: expected agent:<harness> or human:<org>:<name>")
+        raise UsageError(
+            f"--principal: {who[:60]!r} is no principal: expected agent:<harness> or human:<org>:<name>",
+            hint=f"amem why {id} --principal agent:codex",
+        )
     row = context.memory.index.get(id)
     if row is None:
         raise NotFoundError(f"there is no entry {id}", hint="amem list")
@@ -93,7 +96,7 @@ def why(context: Context, id: str, principal: str | None, session: str | None) -
 
 
 @click.command(epilog="Example: amem demote mem-me-0123456789ab --why 'the vendor changed the interface' --yes")
-@_ID
+@flags.entry
 @click.option("--why", "reason", required=True, metavar="TEXT", help="For whoever asks later.")
 @click.option("--successor", metavar="ID", help="The entry that stands in its place.")
 @flags.dry_run
@@ -118,12 +121,6 @@ def demote(context: Context, id: str, reason: str, successor: str | None, dry_ru
         if same:
             note(f"these still say what it said, and wait to be reconciled: {', '.join(same)}")
     return exits.DONE
-
-
-def _entry_id(value: str) -> str:
-    if not is_id("entry", value):
-        raise UsageError(f"{value[:60]}: expected an entry's id, mem-<domain>-<12 letters or digits>", hint="amem list")
-    return value
 
 
 def _known(context: Context, id: str) -> bool:

@@ -62,7 +62,7 @@ def show(context: Context, id: str, log: bool) -> int:
     """Show one session. Exits 3 when there is none."""
     if log:
         flags.owner_alone(context, "the decision log")
-    document = _one(context, id)
+    document = row_of(context, id)
     logs = {
         key: [event for event in reader.events(context.root.state / name) if event.get("session") == id]
         for key, name in LOGS.items()
@@ -98,7 +98,9 @@ def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, gra
         raise UsageError("name the sessions to stop, or --all", hint="amem session list --state running")
     wanted = [row["id"] for row in sessions(context) if row["state"] == "running"] if everything else list(ids)
     for id in wanted:
-        _one(context, id)
+        row_of(context, id)
+    if not wanted:
+        print("no session is running", file=sys.stderr)
     asked = Stop(by=context.principal, why=why, grace_s=grace)
     stopped = [id for id in wanted if ask_to_stop(context.root, id, asked)]
     if context.flags.json:
@@ -167,7 +169,7 @@ def _state(row: dict[str, Any]) -> str:
 def _snapshots(context: Context, id: str) -> "Store":
     from amem.launch.snapshot import Store
 
-    row = _one(context, id)
+    row = row_of(context, id)
     store = Store(context.root, row["workdir"])
     if row["state"] == "ended" and store.has(id, "before") and not store.has(id, "after"):
         note(f"{id} ended without a word: compared with the tree as it is now")
@@ -197,8 +199,9 @@ def sessions(context: Context, *, session: str | None = None, since: datetime | 
     return found
 
 
-def _one(context: Context, id: str) -> dict[str, Any]:
+def row_of(context: Context, id: str) -> dict[str, Any]:
+    """The row of one session. Raises NotFoundError."""
     found = sessions(context, session=id) if is_id("session", id) else []
     if not found:
-        raise NotFoundError(f"{id}: no such session", hint="amem session list")
+        raise NotFoundError(f"there is no session {id[:40]}", hint="amem session list")
     return found[0]

@@ -312,7 +312,7 @@ def invalidate(context: Context, id: str, why: str | None, dry_run: bool) -> int
 @_WHY
 @click.pass_obj
 def retry(context: Context, id: str, why: str | None) -> int:
-    """File a closed task again, with the handoffs of its chain as lessons."""
+    """File a closed task again. The handoffs of its chain are its lessons."""
     from amem.ledger import views
 
     with _opened(context) as ledger:
@@ -331,7 +331,7 @@ def retry(context: Context, id: str, why: str | None) -> int:
 @click.option("--dry-run", is_flag=True, help="Say what would move; move nothing.")
 @click.pass_obj
 def rescore(context: Context, domain: str | None, dry_run: bool) -> int:
-    """Rank the open tasks of a domain anew, from the priority each was filed with."""
+    """Rank the open tasks of a domain anew. Each starts from the priority that it was filed with."""
     from amem.ledger import rank, views
     from amem.record import policies
 
@@ -366,7 +366,7 @@ def stats(context: Context, domain: str | None, since: datetime | None) -> int:
         return exits.DONE
     statuses = list(found.by_status)
     if not statuses:
-        print("no tasks yet")
+        print("no tasks yet", file=sys.stderr)
         return exits.DONE
     rows = [[family, *(counts.get(status, 0) for status in statuses)] for family, counts in sorted(found.by_family.items())]
     print(table(["filed by", *statuses], rows, stretch=0))
@@ -407,7 +407,7 @@ def why(context: Context, id: str, capabilities: tuple[str, ...]) -> int:
 @click.option("--tree", "whole", is_flag=True, help="Of everything filed from it too.")
 @click.pass_obj
 def timeline(context: Context, id: str, whole: bool) -> int:
-    """Show the attempts at a task: who, how long, what it took, what came of it."""
+    """Show the attempts at a task. Who, how long, what it took, what came of it."""
     from amem.ledger import views
 
     with _reading(context) as ledger:
@@ -422,7 +422,7 @@ def timeline(context: Context, id: str, whole: bool) -> int:
         print_json({"attempts": rows})
         return exits.DONE
     if not rows:
-        print("nobody has claimed it yet")
+        print("nobody has claimed it yet", file=sys.stderr)
         return exits.DONE
     for row in rows:
         _print_attempt(row)

@@ -68,7 +68,7 @@ def list_(context: Context, domain: str | None, session: str | None, limit: int,
 @click.option("--unmask", is_flag=True, help="Show credentials in it as they were, which is logged.")
 @click.pass_obj
 def show(context: Context, session: str, span: tuple[int, int], uncited: bool, unmask: bool) -> int:
-    """Show turns of a session: those that an entry cites which you may read. Exits 3 when there is none."""
+    """Show turns of a session. They are those that an entry cites which you may read. Exits 3 when there is none."""
     from amem.memory.transcripts import text, turns
 
     _checked(session)
@@ -93,7 +93,7 @@ def show(context: Context, session: str, span: tuple[int, int], uncited: bool, u
 @flags.dry_run
 @click.pass_obj
 def sweep(context: Context, domain: str | None, at: datetime | None, dry_run: bool) -> int:
-    """Drop transcripts and decision contexts whose time is up; turns that active entries cite stay as their excerpts."""
+    """Drop transcripts and contexts whose time is up. Turns that active entries cite stay as their excerpts."""
     from amem.launch.presence import is_running
     from amem.memory.transcripts import sweep as swept
 

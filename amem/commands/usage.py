@@ -36,7 +36,7 @@ def command(context: Context, by: tuple[str, ...], session: str | None, source: 
         print_json({"usage": rows})
         return 0
     if not rows:
-        print("no model calls yet")
+        print("no model calls yet", file=sys.stderr)
         return 0
     keys = [key for key in BY if any(key in row for row in rows)]
     print(

@@ -73,9 +73,10 @@ def hold(
 
 def show(root: Root, held_id: str) -> HeldWrite:
     """Read one held write. Raises NotFoundError, Malformed."""
-    if not is_id("held", held_id):
-        raise NotFoundError(f"{held_id[:80]!r} is not in the quarantine")
-    return _read(root, root.quarantine / f"{held_id}.md")
+    if is_id("held", held_id):
+        with suppress(NotFoundError):
+            return _read(root, root.quarantine / f"{held_id}.md")
+    raise NotFoundError(f"nothing is held as {held_id[:40]}", hint="amem quarantine list")
 
 
 def remove(root: Root, held_id: str) -> None:

@@ -47,7 +47,7 @@ def check_environment(environment: Mapping[str, str]) -> None:
     """Refuse an unknown name beginning `AMEM_`. Raises ConfigError that names the near miss."""
     for name in environment:
         if name.startswith("AMEM_") and name not in KNOWN_ENVIRONMENT:
-            raise ConfigError(f"environment: {name}: not a name amem knows{near(name, KNOWN_ENVIRONMENT)}")
+            raise ConfigError(f"environment: {name}: not a name amem knows{near(name, KNOWN_ENVIRONMENT)}", hint=f"unset {name}")
 
 
 def near(name: str, known: tuple[str, ...] | list[str]) -> str:

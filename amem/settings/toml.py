@@ -23,7 +23,7 @@ class Table:
     def error(self, key: str, why: str) -> ConfigError:
         """The error for a key of this table."""
         dotted = f"{self._where}.{key}" if self._where else key
-        return ConfigError(f"{self._file}: {dotted}: {why}", hint="amem doctor --config")
+        return ConfigError(f"{self._file}: {dotted}: {why}", hint=f"edit {self._file}")
 
     def take(self, key: str, kind: type[T], default: T | None = None) -> T | None:
         """The value of a key, which must be of `kind`, or the default."""
@@ -96,4 +96,4 @@ def read(path: Path) -> Table:
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: is not there", hint="amem init --owner human:<org>:<name>") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error}", hint=f"edit {path}") from error

@@ -1,12 +1,17 @@
 """The command line as a whole: start-up imports, unknown commands, exit codes."""
 
 import json
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from amem import __version__
+from amem.cli.group import ROOT_GROUP
 from amem.cli.main import run
 from amem.cli.table import COMMANDS, overview
 
@@ -130,3 +135,95 @@ def test_bytes_that_are_no_text_are_named_as_such(tmp_path: Path, capsys: pytest
     assert run(["--root", str(tmp_path / "r"), "init", "--owner", "human:asf:you"]) == 0
     assert run(["--root", str(tmp_path / "r"), "task", "list", "--origin", "a\udcff"]) == 2
     assert "bytes that are not UTF-8" in capsys.readouterr().err
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> list[str]:
+    found = ["--root", str(tmp_path / "root")]
+    assert run([*found, "init", "--owner", "human:asf:you"]) == 0
+    return found
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "tries"),
+    [
+        (["write", "--type", "fact", "--title", "", "--body", "b"], 2, "amem write --help"),
+        (["task", "create", "a\nb"], 2, "amem task create --help"),
+        (["task", "list", "--limit", "9" * 20], 2, "amem task list --help"),
+        (["list", "--limit", "9" * 20], 2, "amem list --help"),
+        (["policy", "eval", "/nonexistent"], 2, "amem policy eval --help"),
+        (["handoff", "show", "mem-me-\x1b[31m"], 2, "amem list"),
+        (["quarantine", "show", "held-0123abcd"], 3, "amem quarantine list"),
+        (["promote", "mem-me-0123456789ab", "--to", "curated", "--why", "x"], 3, "amem search --help"),
+        (["why", "mem-me-0123456789ab", "--session", "ses-0123abcd"], 3, "amem session list"),
+        (["declassify", "session", "ses-0123abcd", "--to", "public", "--why", "x"], 3, "amem session list"),
+    ],
+)
+def test_every_no_names_one_command_and_shows_no_control_character(
+    root: list[str], argv: list[str], code: int, tries: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert run([*root, *argv]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith(f"\ntry: {tries}\n")
+    assert captured.err.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("argv", [["usage"], ["cost"], ["list"], ["task", "stats"], ["image", "list"], ["session", "stop", "--all"]])
+def test_what_is_said_where_there_is_nothing_is_no_result(root: list[str], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run([*root, *argv]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err != ""
+
+
+def test_a_list_can_be_of_what_is_new_or_due(root: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*root, "write", "--type", "fact", "--title", "due", "--body", "b", "--review-by", "2020-01-01"]) == 0
+    assert run([*root, "write", "--type", "fact", "--title", "not yet", "--body", "b", "--review-by", "2199-01-01"]) == 0
+    shown = {}
+    for flags in (("--due",), ("--since", "1h"), ("--since", "2199-01-01")):
+        capsys.readouterr()
+        assert run([*root, "list", "--json", *flags]) == 0
+        shown[flags] = {entry["title"] for entry in json.loads(capsys.readouterr().out)["entries"]}
+    assert shown == {("--due",): {"due"}, ("--since", "1h"): {"due", "not yet"}, ("--since", "2199-01-01"): set()}
+
+
+@pytest.mark.parametrize("argv", [["--json", "--version"], ["list", "--version"], ["--json"], ["--no-color", "--help"]])
+def test_a_global_flag_before_them_changes_neither_version_nor_overview(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(argv) == 0
+    assert capsys.readouterr().out.strip() in (f"amem {__version__}", overview(__version__))
+
+
+def test_each_example_of_a_help_text_is_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "--help"]) == 0
+    assert "\n  Examples:\n    amem list --type handoff --since 7d\n    amem list --sort title --limit 0\n" in capsys.readouterr().out
+
+
+def leaves() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that name it, subcommands too."""
+    for name in COMMANDS:
+        command = ROOT_GROUP.get_command(click.Context(ROOT_GROUP), name)
+        assert command is not None
+        yield (name,), command
+        if isinstance(command, click.Group):
+            yield from (((name, sub), each) for sub, each in command.commands.items())
+
+
+def test_each_flag_in_an_example_is_one_of_its_command() -> None:
+    commands = dict(leaves())
+    for words, command in commands.items():
+        for line in (command.epilog or "").splitlines():
+            said = shlex.split(line.partition(" -- ")[0].replace("…", "x")) if line.startswith("  amem ") else []
+            if "--as" in said:
+                del said[said.index("--as") : said.index("--as") + 2]
+            called = commands.get(tuple(said[1:3])) or commands.get(tuple(said[1:2]))
+            known = {"--help", *(flag for option in called.params for flag in (*option.opts, *option.secondary_opts))} if called else set()
+            assert not said or {word for word in said if word.startswith("--")} - {"--json"} <= known, (words, line)
+
+
+def test_a_list_of_commands_cuts_no_sentence_short(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, command in leaves():
+        if isinstance(command, click.Group):
+            assert run([*words, "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("...") and "Usage:" not in line] == []

@@ -80,3 +80,17 @@ def test_logins_of_the_home_are_found(place: Place, tmp_path: Path) -> None:
 def test_the_profile_is_for_a_script_and_not_for_python_m(place: Place, tmp_path: Path) -> None:
     done = place.amem("doctor", "--apparmor")
     assert done.code == 1 and "python -m amem" in done.err and done.out == ""
+
+
+def test_what_cannot_be_looked_at_is_a_row_and_hides_no_other(place: Place) -> None:
+    assert place.amem("write", "--type", "fact", "--title", "t", "--body", "b").code == 0
+    (place.root / "state/usage.sqlite").write_bytes(b"no database" * 500)
+    done = place.amem("doctor", "--json")
+    found = rows(done)
+    assert done.code == 1
+    assert "not a database" in found["backends", "look"]["why"] and found["backends", "look"]["fix"]
+    assert "not a database" in found["root", "usage.sqlite"]["why"]
+    assert found["machine", "disk"]["state"] == "ok" and ("harness", "logins") in found
+    for command in ("usage", "cost", "session list"):
+        failed = place.amem(*command.split())
+        assert (failed.code, failed.out) == (1, "") and "not a database\ntry: " in failed.err
