@@ -17,7 +17,16 @@ def test_a_call_is_reserved_at_its_bytes_and_the_output_it_may_ask_for(most: int
     body = json.dumps({"model": "m", "messages": ["é" * 100]} | ({"max_tokens": most} if most else {}), ensure_ascii=False).encode()
     call = flow.call(where, Dialect.ANTHROPIC, body)
     assert isinstance(call, Call)
-    assert spend.estimate(call) == -(-len(body) // 4) + expected
+    assert spend.estimate(call) == -(-(2 * (len(body) - 200) + 3 * 200) // 6) + expected
+
+
+def test_a_prompt_in_a_dense_script_is_reserved_at_more_than_a_token_a_character() -> None:
+    where = flow.target("POST", "/v1/messages")
+    assert isinstance(where, Target)
+    body = json.dumps({"model": "m", "messages": ["\u8bb0\u5fc6" * 5000], "max_tokens": 1}, ensure_ascii=False).encode()
+    call = flow.call(where, Dialect.ANTHROPIC, body)
+    assert isinstance(call, Call)
+    assert 15_000 <= spend.estimate(call) < 15_100
 
 
 CHAT, GEMINI = "/v1/chat/completions", "/v1beta/models/m:generateContent"
@@ -41,7 +50,7 @@ def test_what_a_call_asks_for_in_another_way_is_reserved_too(path: str, dialect:
     body = json.dumps({"model": "m", **more}).encode()
     call = flow.call(where, dialect, body)
     assert isinstance(call, Call)
-    assert spend.estimate(call) == -(-len(body) // 4) + output
+    assert spend.estimate(call) == -(-len(body) // 3) + output
 
 
 @pytest.mark.parametrize(

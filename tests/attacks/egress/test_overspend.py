@@ -25,7 +25,7 @@ from tests.egress.support import call, session
 
 MOST = 1000
 PATH, BODY = call(Dialect.ANTHROPIC, max_tokens=MOST)
-WANTED = MOST + -(-len(BODY) // 4)
+WANTED = MOST + -(-len(BODY) // 3)
 
 
 def limited(tmp_path: Path, limit: int) -> dict[str, Any]:
