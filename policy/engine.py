@@ -11,10 +11,11 @@ use. The compiled API of regorus is not used: it turns an error inside a denial 
 import hashlib
 import itertools
 import json
+import operator
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from amem.model import ids
 from amem.model.clock import Clock, now, stamp
 from amem.policy import reasons
 from amem.policy.decision import Decision, Reason
-from amem.policy.grants import beyond, grants_data, narrow, resolve
+from amem.policy.grants import beyond, grants_data, narrow, resolver
 from amem.policy.request import (
     ADMIT,
     APPROVE,
@@ -66,7 +67,8 @@ _UNSTEADY = re.compile(r"\b(?:time|rand|uuid|http|opa|net)\s*\.")
 """Builtins whose answer may change from one evaluation to the next; a mention in a comment counts."""
 _INPUT = re.compile(r"\binput\b(?:\.([A-Za-z_]\w*))?", re.ASCII)
 _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
-"""One form of a request: what the digest is over, and of which an evaluation sees the fields that it can name."""
+_word = json.encoder.encode_basestring_ascii
+"""One form of a value: what the digest is over, and of which an evaluation sees the fields that it can name."""
 
 
 class Rule(NamedTuple):
@@ -115,11 +117,17 @@ class PolicyEngine:
         self._data_json = json.dumps(data, allow_nan=False)
         self._clock = clock
         self._serial = next(_serials)
-        self._grants: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._grants: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+        """The grants that answered, with the field that an evaluation sees of each."""
+        self._resolve = resolver(data)
+        self._fields: dict[int, str] = {}
+        """What is seen of each grant: the resolver has one value for all that a pattern matches, and keeps it."""
         self._ways: dict[tuple[str, str], _Way] = {}
-        self._steady = not any(map(_UNSTEADY.search, _texts(self._modules, self._rules)))
-        self._answers: dict[tuple[tuple[str, ...], str], tuple[Any, Any]] = {}
-        """What the policy and the rules said, by all that they could see of the request. Only when steady."""
+        self._steady = not any(
+            _UNSTEADY.search(text) for text in (*(text for _, text in self._modules), *(rule.text for rule in self._rules))
+        )
+        self._answers: dict[tuple[str | tuple[str, ...], str], Any] = {}
+        """What the policy said, and what the rules did, each by all that it could see of the request. Only when steady."""
         self._decided: dict[str, Decision] = {}
         """What was decided on a request, by its whole text: the calls of a session differ in nothing."""
         self.version = _version((*self._modules, *(tuple(map(str, one)) for one in (*self._rules, *self._exemptions))))
@@ -142,34 +150,27 @@ class PolicyEngine:
 
     def decide(self, request: Request) -> Decision:
         """Evaluate one request. Never raises for what the policy or the request is like: that is a denial."""
-        grant = self._grant(request.input)
+        grant, field = self._grant(request.input)
         way = self._way(request.action, request.input.get("domain", ""))
-        whole = {**request.input, "action": request.action, "grant": grant}
         try:
-            asked = _CANONICAL.encode(whole)
-            if (decided := self._decided.get(asked)) is not None:
-                return replace(decided, id=ids.draw("decision"))
-            seen = asked if way.fields is None else _CANONICAL.encode({name: whole[name] for name in way.fields & whole.keys()})
+            fields = {name: f"{_word(name)}:{_json(value)}" for name, value in request.input.items()}
         except (TypeError, ValueError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
+        fields |= {"action": f'"action":{_json(request.action)}', "grant": field}
+        asked = _object(fields, sorted(fields))
+        if (decided := self._decided.get(asked)) is not None:
+            return replace(decided, id=ids.draw("decision"))
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
-        known = (way.names, seen)
-        found, denials = self._answers.get(known, (None, None))
-        if found is None:
-            try:
-                interpreter = self._interpreter(way)
-                interpreter.set_input_json(seen)
-                found = interpreter.eval_rule("data.amem.decision")
-                denials = _denials(interpreter) if way.rules else []
-            except BaseException as error:  # a panic of regorus is a BaseException
-                _running.engines.pop((self._serial, way.names), None)
-                if not _is_regorus(error):
-                    raise
-                return self._deny(request, digest, "policy_error", why=_told(error))
-            if self._steady:
-                if len(self._answers) >= _CACHED:
-                    self._answers.clear()
-                self._answers[known] = found, denials
+        try:
+            found = self._said(way, _DECISION, asked if way.sees is None else _object(fields, way.sees))
+            denials: Any = ()
+            if way.rules and _may_deny(way.guards, request):
+                denials = self._said(way, _DENY, asked if way.rules_see is None else _object(fields, way.rules_see))
+        except BaseException as error:  # a panic of regorus is a BaseException
+            _running.engines.pop((self._serial, way.names), None)
+            if not _is_regorus(error):
+                raise
+            return self._deny(request, digest, "policy_error", why=_told(error))
         try:
             decision = self._read(request, grant, digest, found, denials)
         except (TypeError, ValueError, KeyError) as error:
@@ -179,6 +180,20 @@ class PolicyEngine:
                 self._decided.clear()
             self._decided[asked] = decision
         return decision
+
+    def _said(self, way: "_Way", rule: str, seen: str) -> Any:
+        """What a rule says of what it can see, by an evaluation unless it said so before. Raises what regorus raises, and TypeError."""
+        known = (way.names if rule is _DENY else way.names[0], seen)
+        found = self._answers.get(known)
+        if found is None:
+            interpreter = self._interpreter(way)
+            interpreter.set_input_json(seen)
+            found = interpreter.eval_rule(rule) if rule is _DECISION else _denials(interpreter.eval_rule_as_json(rule))
+            if self._steady:
+                if len(self._answers) >= _CACHED:
+                    self._answers.clear()
+                self._answers[known] = found
+        return found
 
     def _read(self, request: Request, grant: Mapping[str, Any], digest: str, found: Any, denials: Any) -> Decision:
         """Make a decision of what the policy gave. Raises TypeError, ValueError or KeyError when it is malformed."""
@@ -212,7 +227,7 @@ class PolicyEngine:
             allow=allow,
             hold=hold,
             review=review,
-            reasons=tuple(sorted(why, key=lambda reason: reasons.place(reason.code))),
+            reasons=tuple(sorted(why, key=lambda reason: reasons.place(reason.code))) if why else (),
             citations=citations,
             policy_version=self.version,
             data_version=self.data_version,
@@ -232,14 +247,16 @@ class PolicyEngine:
             result={},
         )
 
-    def _grant(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _grant(self, asked: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         key = (asked.get("domain", ""), asked.get("principal", ""))
-        grant = self._grants.get(key)
-        if grant is None:
+        known = self._grants.get(key)
+        if known is None:
             if len(self._grants) >= _CACHED:
                 self._grants.clear()
-            grant = self._grants[key] = resolve(self._data, *key)
-        return grant
+            grant = self._resolve(*key)
+            field = self._fields.get(id(grant)) or self._fields.setdefault(id(grant), f'"grant":{_json(grant)}')
+            known = self._grants[key] = grant, field
+        return known
 
     def _lifted(self, request: Request) -> Mapping[str, str]:
         """The policies that do not bind the held task, each with the exception that says so."""
@@ -256,10 +273,20 @@ class PolicyEngine:
             page = _PAGES.get(action) if self._paged else None
             modules = self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
             asked = {"action": action, "domain": domain}
-            rules = tuple(rule for rule in self._of(domain) if any(concern.items() <= asked.items() for concern in self._concerns[rule]))
-            seen = [fields_of(text) for text in _texts(modules, rules)]
-            fields = None if None in seen else frozenset({"action"}).union(*(each for each in seen if each is not None))
-            way = _Way(modules, rules, fields, (page or "", *(f"{rule.domain} {rule.policy}" for rule in rules)))
+            rules: list[Rule] = []
+            guards: list[_Guard] = []
+            for rule in self._of(domain):
+                concerns = [concern for concern in self._concerns[rule] if concern.asked.items() <= asked.items()]
+                guards += [concern.guard for concern in concerns]
+                rules += [rule] if concerns else []
+            way = _Way(
+                modules,
+                tuple(rules),
+                _sees(text for _, text in modules),
+                _sees(rule.text for rule in rules),
+                tuple(guards),
+                (page or "", *(f"{rule.domain} {rule.policy}" for rule in rules)),
+            )
             if len(self._ways) >= _CACHED:
                 self._ways.clear()
             self._ways[action, domain] = way
@@ -282,9 +309,14 @@ class _Way(NamedTuple):
 
     modules: tuple[Module, ...]
     rules: tuple[Rule, ...]
-    fields: frozenset[str] | None
-    """The fields of the input that any of them can see: two requests that differ in no other get one answer. None is all."""
+    sees: tuple[str, ...] | None
+    """The fields of the input that the modules can see: two requests that differ in no other get one answer. None is all."""
+    rules_see: tuple[str, ...] | None
+    """The same of the rules."""
+    guards: "tuple[_Guard, ...]"
+    """Of each denial of the rules."""
     names: tuple[str, ...]
+    """The page, and the rules."""
 
 
 @cache
@@ -358,15 +390,22 @@ def syntax(name: str, text: str) -> Any:
     return json.loads(engine.get_ast_as_json())[0]["ast"]
 
 
-_Concern = Mapping[str, str]
-"""What `action` and `domain` must be for one denial of a rule to hold: both, one or none of them."""
+_Test = tuple[str, Callable[[str, Any], bool], Any]
+"""A field of the input, and what must hold of it beside what."""
+_Guard = tuple[_Test, ...]
+
+
+class _Concern(NamedTuple):
+    """What one denial of a rule asks for first: of a request that does not have it, it neither holds nor errs."""
+
+    asked: Mapping[str, str]
+    """What `action` and `domain` must be: both, one or none of them."""
+    guard: _Guard
+    """The other tests."""
 
 
 def _concerns(name: str, text: str) -> list[_Concern]:
-    """What each denial of a module asks of the action and the domain in its first statements, `input.action == "…"`.
-
-    Of another action or domain such a denial neither holds nor errs: one of its first statements fails.
-    """
+    """What each denial of a module asks for in its first statements, as far as they are tests that `_TESTS` knows."""
     return [
         _first_asked(body)
         for rule in syntax(name, text)["rules"]
@@ -377,28 +416,74 @@ def _concerns(name: str, text: str) -> list[_Concern]:
 
 def _first_asked(body: Any) -> _Concern:
     asked: dict[str, str] = {}
+    guard: list[_Test] = []
     for statement in body.get("query", {}).get("stmts", ()):
-        match statement:
-            case {
-                "literal": {"Expr": {"expr": {"BoolExpr": {"op": "Eq", "lhs": left, "rhs": {"String": {"value": str(value)}}}}}},
-                **rest,
-            } if not rest.get("with_mods"):
-                place, _, field = _path(left).partition(".")
-                if place != "input" or field not in ("action", "domain") or asked.setdefault(field, value) != value:
-                    break
-            case _:
+        found = None if statement.get("with_mods") else _tested(statement["literal"].get("Expr", {}).get("expr", {}))
+        if found is None:
+            break
+        field, test, value = found
+        if test is operator.eq and field in ("action", "domain") and not guard:
+            if asked.setdefault(field, value) != value:
                 break
-    return asked
+        else:
+            guard.append(found)
+    return _Concern(asked, tuple(guard))
 
 
-def _texts(modules: Sequence[Module], rules: Sequence[Rule]) -> list[str]:
-    return [*(text for _, text in modules), *(rule.text for rule in rules)]
+def _tested(expr: Any) -> _Test | None:
+    """The field that an expression looks at, and how, when it is a test of one field against words that are written out."""
+    match expr:
+        case {"BoolExpr": {"op": str(name), "lhs": left, "rhs": {"String": {"value": str(word)}}}}:
+            wanted: Any = word
+        case {"Call": {"fcn": called, "params": [left, {"String": {"value": str(word)}}]}}:
+            name, wanted = _path(called), word
+        case {"Membership": {"key": None, "value": left, "collection": {"Set": {"items": items}}}}:
+            name, wanted = "in", [item["String"]["value"] for item in items if "String" in item]
+            if len(wanted) < len(items):
+                return None
+        case _:
+            return None
+    place, _, field = _path(left).partition(".")
+    if name not in _TESTS or place != "input" or not field.isidentifier() or field == "grant":
+        return None
+    return field, _TESTS[name], wanted
+
+
+_TESTS: Mapping[str, Callable[[str, Any], bool]] = {
+    "Eq": operator.eq,
+    "Ne": operator.ne,
+    "in": lambda value, words: value in words,
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "contains": operator.contains,
+}
+
+
+def _may_deny(guards: Iterable[_Guard], request: Request) -> bool:
+    """Whether what any of the denials asks for first is there. Where a value is no word its rule shall say, which may err."""
+    asked = {**request.input, "action": request.action}
+    for guard in guards:
+        for field, test, wanted in guard:
+            value = asked.get(field)
+            if not isinstance(value, str) and field in asked:
+                return True
+            if value is None or not test(value, wanted):
+                break
+        else:
+            return True
+    return False
 
 
 def fields_of(text: str) -> frozenset[str] | None:
     """The fields of `input` that a module may read, by its text: every mention counts; None where one does not name a field."""
     found = _INPUT.findall(text)
     return None if "" in found else frozenset(found)
+
+
+def _sees(texts: Iterable[str]) -> tuple[str, ...] | None:
+    """The fields of `input` that any of some modules may read, in order; the action is always one. None is all."""
+    found = [fields_of(text) for text in texts]
+    return None if None in found else tuple(sorted({"action"}.union(*(each for each in found if each is not None))))
 
 
 def _head(rule: Any) -> tuple[str, str | None]:
@@ -500,6 +585,7 @@ def _build(modules: Sequence[Module], rules: Sequence[Rule], data_json: str) -> 
 
 
 _OF_RECORD = "data.amem.rules"
+_DECISION, _DENY = "data.amem.decision", f"{_OF_RECORD}.deny"
 
 
 def _add(engine: Any, name: str, text: str) -> str:
@@ -517,12 +603,28 @@ def _refuse(name: str, why: str) -> NoReturn:
     raise ConfigError(f"policy/{name}: {why}", hint="amem policy lint")
 
 
-def _denials(interpreter: Any) -> list[Any]:
+def _denials(told: str) -> list[Any]:
     """What the record's rules refuse, in the order of their text. Raises TypeError when that is no set."""
-    found = json.loads(interpreter.eval_rule_as_json(f"{_OF_RECORD}.deny"))
+    found = json.loads(told)
     if not isinstance(found, list):
         raise TypeError("deny is a set of objects")
     return found
+
+
+def _object(fields: Mapping[str, str], names: Iterable[str]) -> str:
+    """A request, or what can be seen of it, in one form: fields by their names, in order."""
+    return "{" + ",".join([fields[name] for name in names if name in fields]) + "}"
+
+
+def _json(value: Any) -> str:
+    """A value in its one form; most are words, and the encoder is slow to start."""
+    if isinstance(value, str):
+        return _word(value)
+    if value is None:
+        return "null"
+    if isinstance(value, int):
+        return str(value) if type(value) is int else str(value).lower()
+    return "[]" if value == () else _CANONICAL.encode(value)
 
 
 def _is_regorus(error: BaseException) -> bool:

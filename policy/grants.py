@@ -6,9 +6,8 @@ policy may narrow the grants and never widen them. Pure.
 """
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.model.label import Label
 from amem.model.principal import SYSTEM, matches
@@ -50,30 +49,55 @@ def grants_data(grants: "Grants") -> Mapping[str, Any]:
     }
 
 
-def resolve(data: Mapping[str, Any], domain: str, principal: str) -> Mapping[str, Any]:
-    """The grant that answers for a principal in a domain, as the fact `input.grant`: `{known, read, write, server_tools, admit_own}`."""
-    found = data.get("grants", {}).get("domains", {}).get(domain)
-    if found is None:
-        return NOBODY
-    whose: dict[str, Any] = {"known": True, "admit_own": found.get("admit_own") is True}
-    if principal in (data["grants"].get("owner"), SYSTEM):
-        return {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
+def resolver(data: Mapping[str, Any]) -> Callable[[str, str], Mapping[str, Any]]:
+    """Who says which grant answers for a principal in a domain: the fact `input.grant`, `{known, read, write, server_tools, admit_own}`.
+
+    It is one value for all that a pattern matches, and is kept.
+    """
+    grants = data.get("grants", {})
+    domains = grants.get("domains", {})
+    known: dict[str, _Domain] = {}
+
+    def resolve(domain: str, principal: str) -> Mapping[str, Any]:
+        found = domains.get(domain)
+        if found is None:
+            return NOBODY
+        if domain not in known:
+            known[domain] = _domain(found)
+        here = known[domain]
+        if principal in (grants.get("owner"), SYSTEM):
+            return here.owner
+        for beginning, pattern, granted in here.patterns:
+            if principal.startswith(beginning) and matches(pattern, principal):
+                return granted
+        return here.nobody
+
+    return resolve
+
+
+class _Domain(NamedTuple):
+    owner: Mapping[str, Any]
+    nobody: Mapping[str, Any]
+    patterns: Sequence[tuple[str, str, Mapping[str, Any]]]
+    """The longest first, each behind what all that it matches begins with: most are ruled out by that."""
+
+
+def _domain(found: Mapping[str, Any]) -> _Domain:
+    whose: Mapping[str, Any] = {"known": True, "admit_own": found.get("admit_own") is True}
     principals = found.get("principals", {})
-    longest = next((pattern for pattern in sorted(principals, key=len, reverse=True) if _matches(pattern, principal)), None)
-    if longest is None:
-        return {**NOBODY, **whose}
-    granted = principals[longest]
-    return {**whose, "read": granted["read"], "write": granted["write"] is True, "server_tools": list(granted.get("server_tools", ()))}
+    return _Domain(
+        {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []},
+        {**NOBODY, **whose},
+        [
+            (re.split(r"[*?[]", one, maxsplit=1)[0], one, _granted(principals[one], whose))
+            for one in sorted(principals, key=len, reverse=True)
+        ],
+    )
 
 
-def _matches(pattern: str, principal: str) -> bool:
-    return principal.startswith(_beginning(pattern)) and matches(pattern, principal)
-
-
-@lru_cache(4096)
-def _beginning(pattern: str) -> str:
-    """What all that a pattern matches begins with: most patterns are ruled out by it."""
-    return re.split(r"[*?[]", pattern, maxsplit=1)[0]
+def _granted(granted: Mapping[str, Any], whose: Mapping[str, Any]) -> Mapping[str, Any]:
+    tools = list(granted.get("server_tools", ()))
+    return {**whose, "read": granted["read"], "write": granted["write"] is True, "server_tools": tools}
 
 
 def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data: Mapping[str, Any]) -> str | None:
@@ -146,10 +170,9 @@ def narrow(found: Mapping[str, Any], asked: Mapping[str, Any], grant: Mapping[st
     domains, label, tier = found["domains"], found["max_label"], found["min_tier"]
     if not isinstance(domains, list) or label not in _LABELS or tier not in _TIERS:
         raise ValueError("a read filter is {domains: [...], max_label, min_tier}")
-    bounds = (Label(label), Label(grant["read"]), Label(asked["handling"]))
     return {
         "domains": [asked["domain"]] if asked["domain"] in domains else [],
-        "max_label": str(min(bounds, key=lambda bound: bound.rank)),
+        "max_label": min(label, grant["read"], asked["handling"], key=_RANKS.__getitem__),
         "min_tier": tier,
     }
 

@@ -1,22 +1,14 @@
 # Writes: does an entry go into the record, into the quarantine, or back?
 package amem
 
-decision := {"allow": true, "hold": false, "reasons": []} if {
+decision := _gated if {
 	input.action == "write"
-	_may_write
-	_gates_open
-} else := {"allow": false, "hold": true, "review": "human", "reasons": sort(_write_held)} if {
-	input.action == "write"
-	_may_write
-} else := {"allow": false, "hold": false, "reasons": sort(_write_refused)} if input.action == "write"
-
-_may_write if {
 	input.grant.write == true
 	_rank[input.classification] >= _rank[input.label]
 	every entry in input.supersedes {
 		entry.domain == input.domain
 	}
-}
+} else := {"allow": false, "hold": false, "reasons": sort(_write_refused)} if input.action == "write"
 
 _write_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false
 
@@ -45,22 +37,19 @@ _write_refused contains {
 
 # The gates: what does not pass them is held for the owner. The owner passes.
 
-_gates_open if {
+_gated := {"allow": true, "hold": false, "reasons": []} if {
 	input.principal == data.grants.owner
 	input.principal == input.owner
-}
-
-_gates_open if {
-	count(input.findings) == 0
+} else := {"allow": true, "hold": false, "reasons": []} if {
+	input.findings == []
+	input.supersedes == []
+} else := {"allow": true, "hold": false, "reasons": []} if {
+	input.findings == []
 	every entry in input.supersedes {
 		entry.tier in {"raw", "curated"}
 	}
-	_within_limit
-}
-
-_within_limit if count(input.supersedes) == 0
-
-_within_limit if input.superseded_so_far + count(input.supersedes) <= input.max_supersedes
+	input.superseded_so_far + count(input.supersedes) <= input.max_supersedes
+} else := {"allow": false, "hold": true, "review": "human", "reasons": sort(_write_held)}
 
 _write_held contains {"code": "scan_findings", "findings": input.findings} if count(input.findings) > 0
 
@@ -74,5 +63,6 @@ _write_held contains {
 	"so_far": input.superseded_so_far,
 	"limit": input.max_supersedes,
 } if {
-	not _within_limit
+	count(input.supersedes) > 0
+	input.superseded_so_far + count(input.supersedes) > input.max_supersedes
 }

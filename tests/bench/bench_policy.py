@@ -6,12 +6,15 @@ Ours is the whole of `PolicyEngine.decide`: the request's digest, the evaluation
 value. "another session" is a request that differs from one decided before in what no rule can see, as from one session to the next;
 "never seen" differs in what rules do see (another destination, principal or entry each time), so that each is evaluated; "again" is one
 that was decided before, as the calls of a session are.
-The 20 rules name a domain, and five of them each action: of another domain they cost nothing, and "of its domain" five are evaluated.
+The 20 rules name a domain, and five of them each action: of another domain they cost nothing; "of its domain" the host judges the first
+statements of five, and they are evaluated where one holds. "floor" is the interpreter alone on a policy of one line, with such a request:
+what no decision of its can be faster than, and what says how busy the machine was.
 OPA's figure (`$POLICY_ORACLE`, `build/oracle/lib`) is its evaluation alone, in a child process. The published figure of
 microsoft/agent-governance-toolkit is 103 µs a call, on its own machine. Rounds are interleaved; the median of all calls is shown.
 """
 
 import itertools
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -105,6 +108,21 @@ def never_seen(request: Request) -> Iterator[Request]:
         yield Request(request.action, {**request.input, **_SEEN[request.action](request.input, n)})
 
 
+def floor(request: Request) -> Callable[[], object]:
+    """The least that regorus does for a decision: take the request in, evaluate nothing to speak of, give an object back."""
+    import regorus
+
+    engine = regorus.Engine()
+    engine.add_policy("floor", 'package amem\n\ndecision := {"allow": true, "hold": false, "reasons": []}\n')
+    text = json.dumps(dict(request.input))
+
+    def once() -> object:
+        engine.set_input_json(text)
+        return engine.eval_rule("data.amem.decision")
+
+    return once
+
+
 def run() -> list[Row]:
     """Measure; a row an action, with and without the record's rules, and one for a reload."""
     asked = requests()
@@ -118,6 +136,7 @@ def run() -> list[Row]:
         calls[name, "never seen, 20 of its domain"] = lambda fresh=fresh: bound.decide(next(fresh))  # type: ignore[misc]
         calls[name, "another session, 20 rules"] = lambda other=other: ruled.decide(next(other))  # type: ignore[misc]
         calls[name, "again, 20 rules"] = lambda request=request: ruled.decide(request)  # type: ignore[misc]
+    calls["floor", "a policy of one line"] = floor(asked["write"])
     taken: dict[tuple[str, str], list[float]] = {key: [] for key in calls}
     for _ in range(ROUNDS):
         for key, call in calls.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amem.policy.engine import builtin
-from amem.policy.grants import resolve
+from amem.policy.grants import resolver
 from amem.policy.request import Request
 
 _PROJECT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def library() -> Path | None:
 
 def evaluated(data: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """The input that the engine evaluates for a request."""
-    grant = resolve(data, request.input.get("domain", ""), request.input.get("principal", ""))
+    grant = resolver(data)(request.input.get("domain", ""), request.input.get("principal", ""))
     return {**request.input, "action": request.action, "grant": grant}
 
 

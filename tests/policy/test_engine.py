@@ -272,19 +272,41 @@ def test_a_rule_that_names_its_action_or_domain_costs_the_others_nothing_and_sti
 
 
 AS_A_READ = 'input.action == "read" with input as {"action": "read"}'
+FIRST = [
+    WRITES, READS, IN_A, IN_B, AS_A_READ, "true", f"not {READS}", 'input.type == "fact"', 'input.type != "fact"', 'input.action != "read"',
+    'input.action in {"write", "read"}', 'input.domain in {"dom-b"}', 'input.type in ["fact"]', 'input.principal in {"agent:codex", 7}',
+    'startswith(input.principal, "agent:")', 'endswith(input.principal, "ann")', 'contains(input.domain, "-b")', 'input.grant == "x"',
+    'input.grant.read == "internal"', 'input.task == "x"', 'input.task != "x"', 'startswith(input.task, "t")', 'input.none != "x"',
+    'startswith(input.none, "x")', 'input.label > "internal"', 'input["type"] == "fact"', 'input.supersedes != "fact"',
+    'contains(input.findings, "secret")', 'input.type == "fact" with input.type as "fact"', '"x" == input.type', 'input.type == input.type',
+]  # fmt: skip
+"""Statements that the host may judge before an evaluation, and others that are like them; some err."""
 
 
-@given(
-    st.lists(
-        st.sampled_from([WRITES, READS, IN_A, IN_B, AS_A_READ, "true", f"not {READS}", 'input.type == "fact"']), min_size=1, max_size=4
-    )
-)
-@settings(max_examples=60, deadline=None)
-def test_no_rule_is_left_out_that_would_have_denied(statements: list[str]) -> None:
+@given(st.lists(st.sampled_from(FIRST), min_size=1, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_no_rule_is_left_out_that_would_have_denied_or_erred(statements: list[str]) -> None:
     ruled = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", *statements)])
     anyway = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", "true", *statements)])
-    for asked in (write(), read(), write(domain="dom-b", principal=OWNER), call()):
-        assert ruled.decide(asked).citations == anyway.decide(asked).citations
+    for asked in (write(), read(), write(domain="dom-b", principal=OWNER, findings=["secret"]), call()):
+        assert codes(ruled.decide(asked)) == codes(anyway.decide(asked)), asked
+
+
+def test_a_rule_whose_first_statements_fail_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    ruled = PolicyEngine(
+        builtin(), DATA, [deny("pol-L1-001", WRITES, 'startswith(input.principal, "agent:x")', "count(input.findings) == 0")]
+    )
+    said: list[str] = []
+    kept = ruled._said
+
+    def noted(way: Any, rule: str, seen: str) -> Any:
+        said.append(rule)
+        return kept(way, rule, seen)
+
+    monkeypatch.setattr(ruled, "_said", noted)
+    assert ruled.decide(write()).allow and said == ["data.amem.decision"]
+    assert ruled.decide(write(principal="agent:x")).citations == ("pol-L1-001",)
+    assert said[1:] == ["data.amem.decision", "data.amem.rules.deny"]
 
 
 def test_a_rule_whose_denials_are_no_set_denies_all_it_concerns() -> None:

@@ -5,28 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.model.label import Label
-from amem.policy.grants import NOBODY, grants_data, resolve
+from amem.policy.grants import NOBODY, grants_data, resolver
 from amem.settings.grants import DestinationGrant, DomainGrant, Grants, PrincipalGrant
 
 from .asks import DATA, OWNER
 
 
 def test_the_longest_pattern_wins() -> None:
-    assert resolve(DATA, "dom-a", "agent:codex") == {
+    assert resolver(DATA)("dom-a", "agent:codex") == {
         "known": True,
         "read": "internal",
         "write": True,
         "server_tools": [],
         "admit_own": False,
     }
-    assert resolve(DATA, "dom-a", "agent:claude") == {
+    assert resolver(DATA)("dom-a", "agent:claude") == {
         "known": True,
         "read": "restricted",
         "write": False,
         "server_tools": [],
         "admit_own": False,
     }
-    assert resolve(DATA, "dom-a", "agent:gemini") == {
+    assert resolver(DATA)("dom-a", "agent:gemini") == {
         "known": True,
         "read": "public",
         "write": False,
@@ -36,15 +36,15 @@ def test_the_longest_pattern_wins() -> None:
 
 
 def test_who_matches_nothing_has_nothing() -> None:
-    assert resolve(DATA, "dom-a", "tap:fetch") == {**NOBODY, "known": True}
-    assert resolve(DATA, "dom-b", "agent:codex") == {**NOBODY, "known": True, "admit_own": True}
-    assert resolve(DATA, "dom-none", OWNER) == NOBODY
-    assert resolve({}, "dom-a", OWNER) == NOBODY
+    assert resolver(DATA)("dom-a", "tap:fetch") == {**NOBODY, "known": True}
+    assert resolver(DATA)("dom-b", "agent:codex") == {**NOBODY, "known": True, "admit_own": True}
+    assert resolver(DATA)("dom-none", OWNER) == NOBODY
+    assert resolver({})("dom-a", OWNER) == NOBODY
 
 
 def test_owner_and_amem_itself_have_all_of_a_domain() -> None:
     for principal in (OWNER, "system:amem"):
-        assert resolve(DATA, "dom-b", principal) == {
+        assert resolver(DATA)("dom-b", principal) == {
             "known": True, "read": "restricted", "write": True, "server_tools": [], "admit_own": True,
         }  # fmt: skip
 
@@ -61,7 +61,7 @@ def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str],
     grants = Grants(
         owner=OWNER, domains={"dom-a": DomainGrant(principals=granted)}, destinations={"x": DestinationGrant(ceiling=Label.PUBLIC)}
     )
-    found, expected = resolve(grants_data(grants), "dom-a", name), grants.grant("dom-a", name)
+    found, expected = resolver(grants_data(grants))("dom-a", name), grants.grant("dom-a", name)
     if expected is None:
         assert found == {**NOBODY, "known": True} and not any(fnmatchcase(name, pattern) for pattern in patterns)
     else:
