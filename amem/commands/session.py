@@ -158,6 +158,8 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
             print(one_line(path))
         for path, why in kept.items():
             note(f"kept {path}: {why}")
+    for path in snapshot.repositories(store.workdir, reverted):
+        note(f"{path} is git's own and is as the session left it: read its config and hooks before you use git there")
     return exits.ANSWER_IS_NO if kept else exits.DONE
 
 

@@ -15,7 +15,7 @@ import shlex
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
@@ -271,6 +271,12 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     finally:
         os.close(tree)
     return reverted, kept
+
+
+def repositories(workdir: str, paths: Iterable[str]) -> list[str]:
+    """The `.git` of each repository in the tree, but not its own, that these paths are or were in: a snapshot leaves those out."""
+    folders = {path[:at] for path in paths for at, character in enumerate(path) if character == "/"}
+    return sorted(f"{folder}/.git" for folder in folders if os.path.lexists(f"{workdir}/{folder}/.git"))
 
 
 # The tree, read and written beneath itself

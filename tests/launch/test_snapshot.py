@@ -289,3 +289,10 @@ def test_a_long_wait_is_explained_once(tree: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(snapshot, "_SLOW_NS", -1)
     store(tree).take("ses-2", "before", lambda: told.append("slow"))
     assert told == ["slow"]
+
+
+def test_repositories_that_paths_are_in_are_named_but_not_the_trees_own(tree: Path) -> None:
+    for name in (".git", "a/b/.git", "c/.git"):
+        (tree / name).mkdir(parents=True)
+    paths = ["a/b/c/gone", "a/b/file", "top"]
+    assert snapshot.repositories(str(tree), paths) == ["a/b/.git"]
