@@ -4,7 +4,7 @@ import click
 
 from amem.cli import exits
 from amem.cli.context import Context
-from amem.cli.output import print_json
+from amem.cli.output import note, print_json
 from amem.commands import flags
 from amem.errors import UsageError
 from amem.model.ids import domain_of
@@ -15,7 +15,7 @@ from amem.model.ids import domain_of
 )
 @flags.entry
 @click.option("--why", required=True, metavar="TEXT", help="For whoever asks later.")
-@click.option("--undo", is_flag=True, help="Put everything back as it was.")
+@click.option("--undo", is_flag=True, help="Put everything back as it was; exits 3 when it leaves something.")
 @flags.dry_run
 @flags.yes
 @click.pass_obj
@@ -34,10 +34,13 @@ def command(context: Context, id: str, why: str, undo: bool, dry_run: bool, yes:
         found = containing.contain(context.memory, session, id, why, dry_run=dry_run)
     if context.flags.json:
         shape = {"act": found.act, "entry": id, "held": list(found.held), "tasks": list(found.tasks)}
-        print_json({key: value for key, value in shape.items() if value != ""} | {"contexts": len(found.contexts), "prefetches": 0})
-        return exits.DONE
+        more = {"contexts": len(found.contexts), "prefetches": 0} | ({"left": list(found.left)} if found.left else {})
+        print_json({key: value for key, value in shape.items() if value != ""} | more)
+        return exits.ANSWER_IS_NO if found.left else exits.DONE
     verb = "would take" if dry_run else "put back" if undo else "took"
-    print(f"{verb} {len(found.held)} entries, {len(found.tasks)} tasks, {len(found.contexts)} contexts")
-    for one in (*found.held, *found.tasks):
+    print(f"{verb} {len(set(found.held) - set(found.left))} entries, {len(found.tasks)} tasks, {len(found.contexts)} contexts")
+    for one in (*(one for one in found.held if one not in found.left), *found.tasks):
         print(f"  {one}")
-    return exits.DONE
+    if found.left:
+        note(f"still contained, changed there or their place taken: {', '.join(found.left)}")
+    return exits.ANSWER_IS_NO if found.left else exits.DONE
