@@ -12,6 +12,10 @@ from typing import Any
 from amem.model.call import Usage
 
 UNKNOWN = "unknown"
+MAX_MODELS = 100
+"""A session's further ones are counted as unknown."""
+_LARGEST = (1 << 53) - 1
+"""No count is larger, and no sum becomes it: a harness's word must fit wherever counts are kept."""
 Event = dict[str, Any]
 
 
@@ -34,14 +38,14 @@ class _Sum:
     def add(self, model: Any, *, input: int, output: int, read: int = 0, write: int = 0, reasoning: int | None = None) -> None:
         if not (input or output or read or write):
             return
-        name = model if isinstance(model, str) and model else UNKNOWN
+        name = model if isinstance(model, str) and model and (model in self.models or len(self.models) < MAX_MODELS) else UNKNOWN
         had = self.models.get(name, Usage(input=0, output=0))
         self.models[name] = Usage(
-            input=had.input + input,
-            output=had.output + output,
-            cache_read=had.cache_read + read,
-            cache_write=had.cache_write + write,
-            reasoning=had.reasoning if reasoning is None else (had.reasoning or 0) + reasoning,
+            input=min(had.input + input, _LARGEST),
+            output=min(had.output + output, _LARGEST),
+            cache_read=min(had.cache_read + read, _LARGEST),
+            cache_write=min(had.cache_write + write, _LARGEST),
+            reasoning=had.reasoning if reasoning is None else min((had.reasoning or 0) + reasoning, _LARGEST),
         )
 
     def inclusive(self, model: Any, counts: Any, names: tuple[str, str, str, str, str]) -> None:
@@ -221,4 +225,4 @@ def _table(value: Any) -> Event:
 
 def _count(counts: Any, name: str) -> int:
     value = _table(counts).get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else 0

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-MAX_LINE_BYTES = 16 << 20
+MAX_LINE_BYTES = 8 << 20
 """A longer line is passed over: no turn is that long, and the harnesses that log whole requests are not read from those."""
 MAX_LINES = 1_000_000
 MAX_TURNS = 100_000

@@ -212,6 +212,8 @@ class Composition:
     def transcript(self) -> "Found | None":
         """What the harness left of the session, once nothing of it runs any more. Not every harness has a hook at its end, and a killed
         one runs none: then the launcher's own note is drawn from it."""
+        if self._ready.plan.harness.transcript_shape is None:
+            return None
         from amem.launch.leftover import find
 
         return find(self._ready.plan.harness, self._ready.home)
@@ -234,12 +236,13 @@ class Composition:
 
     def keep_transcript(self) -> str | None:
         """Keep the transcript in the record, under the label that the session ended with; why it could not be, for a person."""
+        if self.transcript is None:
+            return None
         from amem.launch import transcript
 
         label = self.session.label if self.session is not None else self._ready.plan.label
         try:
-            if self.transcript is not None:
-                transcript.keep(self._settings.root, self._settings.grants, self._ready, self.transcript, label)
+            transcript.keep(self._settings.root, self._settings.grants, self._ready, self.transcript, label)
         except (OSError, IntegrityError) as error:
             return f"the transcript could not be kept: {error}"
         return None

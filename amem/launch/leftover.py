@@ -15,6 +15,7 @@ from amem.sandbox.reader import Refused, names, read_file
 MAX_OUTPUT = 24 << 10
 MAX_ERRORS = 4 << 10
 MAX_TRANSCRIPT_BYTES = 64 << 20
+"""Of all that are looked at. The worst of that size takes some ten seconds of a processor (2026-11)."""
 MAX_NAMES = 200
 MAX_FOLDERS = 2000
 """How many are looked into, since a session can make any number of them."""
@@ -72,9 +73,11 @@ def find(harness: Harness, home: str) -> Found | None:
     """
     if harness.transcript_shape is None:
         return None
+    left = MAX_TRANSCRIPT_BYTES
     for path in matching(home, harness.transcripts)[:MAX_TRANSCRIPTS]:
-        data = read_file(home, path, MAX_TRANSCRIPT_BYTES)
+        data = read_file(home, path, left)
         if not isinstance(data, Refused):
+            left -= len(data)
             found = turns.read(harness.transcript_shape, BytesIO(data))
             if not found.aside and any(turn.role == turns.ASSISTANT for turn in found.turns):
                 return Found(path, found)

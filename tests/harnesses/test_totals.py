@@ -79,6 +79,19 @@ def test_of_several_cost_states_the_last_written_holds() -> None:
     assert totals.read("claude", [[state(1), state(5)], [state(3)]]).models == {"m": Usage(input=5, output=1)}
 
 
+def test_no_sum_becomes_more_than_can_be_kept() -> None:
+    used = {"usage": {"input": (1 << 53) - 1, "output": (1 << 53) - 1, "cacheRead": 5, "reasoning": 1 << 60}}
+    message = {"type": "message", "message": {"role": "assistant", "model": "m", **used}}
+    (found,) = totals.read("pi", [[message] * 3000]).models.values()
+    assert found == Usage(input=(1 << 53) - 1, output=(1 << 53) - 1, cache_read=15_000, reasoning=0)
+
+
+def test_a_flood_of_models_is_one() -> None:
+    messages = [{"type": "message", "message": {"model": f"m{n}", "usage": {"input": 1}}} for n in range(5000)]
+    found = totals.read("pi", [messages]).models
+    assert len(found) == totals.MAX_MODELS + 1 and sum(used.input for used in found.values()) == 5000
+
+
 def test_qwens_record_of_a_session() -> None:
     record = {
         "sessionId": "s",

@@ -138,6 +138,21 @@ def test_nothing_outside_the_home_is_kept(root: Root, tmp_path: Path) -> None:  
     assert kept(root) == []
 
 
+def test_no_more_is_read_than_one_transcript_may_have(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    session = ready(root, tmp_path, "claude")
+    data = (FILES / "claude.jsonl").read_bytes()
+    os.utime(left(session, ".claude/projects/-r/0.jsonl", data), (1, 1))
+    silent = b"\n".join(data.splitlines()[:3])
+    for n in range(2, 6):
+        os.utime(left(session, f".claude/projects/-r/{n}.jsonl", silent), (n, n))
+    harness = registry.load("claude")
+    monkeypatch.setattr(leftover, "MAX_TRANSCRIPT_BYTES", len(data) + 4 * len(silent))
+    found = leftover.find(harness, session.home)
+    assert found is not None and found.path.endswith("/0.jsonl")
+    monkeypatch.setattr(leftover, "MAX_TRANSCRIPT_BYTES", len(data) + 4 * len(silent) - 1)
+    assert leftover.find(harness, session.home) is None
+
+
 def test_a_home_full_of_folders_is_not_walked_through(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     looked: list[str] = []
 
