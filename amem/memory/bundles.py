@@ -5,13 +5,12 @@ the scan finds held for the owner, and never in the place of an entry that is he
 was erased here does not come back.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amem.errors import ConfigError, ConflictError, UsageError
+from amem.errors import ConflictError, UsageError
 from amem.logs.schema import MemoryAct
 from amem.memory.contain import contained
 from amem.memory.draft import draft
@@ -27,14 +26,13 @@ from amem.model.label import Label, highest
 from amem.model.principal import is_principal
 from amem.policy import request
 from amem.policy.scan import Finding, scan
-from amem.record import bundle, quarantine
+from amem.record import bundle, keys, quarantine
 from amem.record.markdown import Malformed
 from amem.record.rows import Filter
 
 AUTHOR = "tap:import"
 """Who writes what another owner's bundle says: the author it names could be anybody."""
 EXPORT = "export"
-_KEY_BYTES = 32
 
 
 class Exported(NamedTuple):
@@ -59,25 +57,9 @@ class Imported(NamedTuple):
 def owner_key(folder: Path) -> bytes:
     """The key of the owner's bundles, made when there is none: `owner.key` in the person's configuration, shared by their roots.
 
-    Raises ConfigError (it is no key, or others may read it), OSError.
+    Raises IntegrityError (it is no key, or others may read it), OSError.
     """
-    path = folder / "owner.key"
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:  # another process was quicker
-            return owner_key(folder)
-        with open(descriptor, "wb") as file:
-            file.write(made := os.urandom(_KEY_BYTES))
-        return made
-    with open(descriptor, "rb") as file:
-        key = file.read(_KEY_BYTES + 1)
-        if len(key) != _KEY_BYTES or os.fstat(descriptor).st_mode & 0o077:
-            raise ConfigError(f"{path}: expected {_KEY_BYTES} bytes that nobody else may read")
-    return key
+    return keys.key(folder / "owner.key")
 
 
 def export(

@@ -9,15 +9,14 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from amem.errors import IntegrityError
 from amem.policy.scan_secrets import FORMATS
+from amem.record.keys import key
 
-_KEY_BYTES = 32
 _NONCE_BYTES = 16
 _LEAST_NEEDLE = 3
 """A format without so much of its own would have every other word looked at, on each call."""
@@ -90,7 +89,7 @@ class Sealer:
 
     def _mac(self, what: bytes, data: bytes) -> bytes:
         if self._key is None:
-            self._key = _key(self._path)
+            self._key = key(self._path)
         return hmac.new(self._key, what + b"\0" + data, hashlib.sha256).digest()
 
 
@@ -124,18 +123,3 @@ def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
             end = last + 5 if last >= 0 else close + 9
             yield at, end
         at = data.find(_BEGIN, end)
-
-
-def _key(path: Path) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        key = path.read_bytes()
-        if len(key) != _KEY_BYTES:
-            raise IntegrityError(f"{path}: no key", hint="amem doctor") from None
-        return key
-    with open(descriptor, "wb") as file:
-        file.write(key := os.urandom(_KEY_BYTES))
-        file.flush()
-        os.fsync(descriptor)
-    return key

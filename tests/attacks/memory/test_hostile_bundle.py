@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.errors import ConfigError, IntegrityError, RefusedError
+from amem.errors import IntegrityError, RefusedError
 from amem.memory import read
 from amem.memory.bundles import AUTHOR, export, land, owner_key
 from amem.memory.contain import contain, undo
@@ -236,7 +236,7 @@ def test_the_key_is_the_owners_alone(tmp_path: Path) -> None:
     key = owner_key(tmp_path / "amem")
     assert owner_key(tmp_path / "amem") == key
     (tmp_path / "amem" / "owner.key").chmod(0o644)
-    with pytest.raises(ConfigError, match="nobody else"):
+    with pytest.raises(IntegrityError, match="nobody else"):
         owner_key(tmp_path / "amem")
 
 
