@@ -5,6 +5,7 @@ connects in the network namespace it was made in, whoever connects it. A port of
 the host's. What passes is neither read nor metered; which ports were open stands in `state/sessions.jsonl`.
 """
 
+import errno
 import os
 import socket
 import threading
@@ -38,7 +39,8 @@ class Ports:
         except OSError as error:
             self.end()
             why = f"--port {port}: {error.strerror} on this machine's 127.0.0.1"
-            raise UnavailableError(why, hint=f"ss -ltnp sport = {port}") from error
+            hint = "name a port of 1024 or more" if error.errno == errno.EACCES else f"ss -ltnp sport = {port}"
+            raise UnavailableError(why, hint=hint) from error
 
     def serve(self, running: "Running") -> None:
         """Join them to the sandbox, until `end`."""
