@@ -59,6 +59,8 @@ def report(workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], be
     every: list[Change] = []
     told: list[str] = []
     for tree in filter(os.path.isdir, trees):
+        if any(other != tree and is_below(tree, other) for other in trees):
+            continue
         found, whole = find(tree, since_ns)
         if tree == workdir:
             known = [change.name for change in changed]
@@ -164,9 +166,10 @@ class _Look:
 
     def _obeys(self, folder: str, obeyed: tuple[str, ...]) -> bool:
         names = (each for own in obeyed for each in itertools.islice(worktree.below(folder, own), _MOST_FILES))
-        return any(self._fresh(os.path.join(folder, each)) for each in names)
+        return any(self._fresh(os.path.join(folder, each)) for each in itertools.takewhile(lambda _: self.left > 0, names))
 
     def _fresh(self, path: str, *, unknown: bool = False) -> bool:
+        self.left -= 1
         try:
             return os.lstat(path).st_ctime_ns >= self._since_ns
         except OSError:

@@ -129,6 +129,16 @@ def test_a_long_folder_is_looked_at_to_the_bound_and_that_is_said(tmp_path: Path
     assert left.find(str(tmp_path), 0) == ([], False)
 
 
+def test_a_heap_of_hooks_is_looked_through_to_the_bound(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    since_ns = now(tmp_path, tree)
+    monkeypatch.setattr(left, "_MOST", left._FOLDER * 50)
+    assert left.find(str(tree), since_ns) == ([], True)
+    for number in range(left._FOLDER * 50):
+        append(tree / f"old/.git/hooks/{number}")
+    since_ns = now(tmp_path, tree)
+    assert left.find(str(tree), since_ns) == ([], False)
+
+
 def test_links_that_lead_around_in_circles_are_followed_once(tmp_path: Path, tree: Path) -> None:
     for name in ("a/.idea", "a/b/.idea", "lib/.idea", "lib/editor/.idea"):
         (tree / name).symlink_to(tree / "lib")
@@ -165,7 +175,7 @@ def test_the_person_is_told_each_thing_once(tmp_path: Path, tree: Path) -> None:
     append(tree / ".vscode/tasks.json")
     known = (Change(".vscode/tasks.json", "changed"),)
     began = left.Moment(0, 0)  # everything was written since
-    changes, told = left.report(str(tree), (str(tree), str(more), str(tmp_path / "none")), known, began)
+    changes, told = left.report(str(tree), (str(tree), str(tree / "a"), str(more), str(tmp_path / "none")), known, began)
     names = [change.name for change in changes]
     assert names[0] == ".vscode/tasks.json" and names.count(".vscode/tasks.json") == 1
     assert {"a/new/.git", "old/.git", f"{more}/x/.git"} <= set(names)
