@@ -125,7 +125,7 @@ def _find(memory: Memory, session: Session, id: str, version: int | None, redire
     read = memory.index.read(row.id)
     if read is None or not _admits(memory, session, read.row):
         return NotFound(id)  # it changed in this moment
-    return Served(row=read.row, body=read.entry.body, redirected_from=id if row.id != id else None)
+    return Served(row=_told(memory, session, read.row), body=read.entry.body, redirected_from=id if row.id != id else None)
 
 
 def log(memory: Memory, session: Session, tool: str, served: Iterable[Hit | Row], size_tokens: int) -> None:
@@ -172,8 +172,16 @@ def _one(memory: Memory, session: Session, domain: str) -> Filter | Refused:
 
 
 def _told(memory: Memory, session: Session, row: Row) -> Row:
-    """The row without the id of what replaced it, where that may not be read."""
-    return row if row.superseded_by is None or visible(memory, session, row.superseded_by) else replace(row, superseded_by=None)
+    """The row without the ids of entries that may not be read: of what replaced it, what it replaced and what it rests on."""
+
+    def shown(reference: str) -> bool:
+        id = reference.partition("@")[0]
+        return not is_id("entry", id) or visible(memory, session, id) is not None
+
+    after = row.superseded_by if row.superseded_by and shown(row.superseded_by) else None
+    return replace(
+        row, superseded_by=after, supersedes=tuple(filter(shown, row.supersedes)), sources=tuple(filter(shown, row.sources))
+    )
 
 
 def visible(memory: Memory, session: Session, id: str) -> Row | None:

@@ -23,7 +23,7 @@ from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
 from amem.model.entry import tokens
 from amem.model.ids import domain_of
-from amem.model.label import Label, highest
+from amem.model.label import Label, highest, lowest
 from amem.model.principal import SYSTEM
 from amem.policy.scan import scan
 from amem.server.replies import Reply, held, refusal, refused
@@ -38,6 +38,8 @@ UNCHECKED = "task_release with a handoff: the checks of a task run under `amem w
 WAITS = "(its words wait for the owner's admission)"
 CANDIDATES = 50
 """How many tasks are looked at for one whose label fits, when the first one's does not."""
+FIRST = 8
+"""Tasks by rank that are looked at before a claim: it costs a third of it, however many tasks there are."""
 
 
 class _No(Exception):
@@ -80,14 +82,13 @@ def _create(memory: Memory, session: Session, given: Arguments) -> Reply:
 
 def _list(memory: Memory, session: Session, given: Arguments) -> Reply:
     limit = _readable(memory, session)
-    hidden = [label.value for label in Label if label.exceeds(limit)]
     page = memory.ledger.list(
         Filter(
             domains=(session.domain,),
             statuses=(Status(given["status"]),) if "status" in given else OPEN,
             origin=given.get("origin"),
             session=session.id if given["mine"] else None,
-            without=(*hidden, *([""] if _usual(memory, session).exceeds(limit) else [])),
+            without=_labels(memory, session, lambda label: label.exceeds(limit)),
             limit=given["limit"],
             offset=given["offset"],
         )
@@ -124,9 +125,10 @@ def _claim(memory: Memory, session: Session, given: Arguments) -> Reply:
         if (over := _over(memory, session, task)) is not None:
             return refusal("over_label", over)
         return _claimed(memory, session, _done(ledger.claim_one(task.id, **how)))
-    found = ledger.claim(session.domain, **how)
+    # A task over its label is no session's to touch: to claim it and give it back would be two events for each that asks.
+    found = _fitting(memory, session, how) if _over_first(memory, session) else ledger.claim(session.domain, **how)
     if found is not None and (over := _over(memory, session, found)) is not None:
-        # It is somebody else's to do; the next one that fits is taken instead.
+        # It was filed in this moment, or comes after many that this session cannot do.
         ledger.release(found.id, by=session.principal, fence=found.fence, session=session.id, why=over)
         found = _fitting(memory, session, how)
     return Reply(data={"none": True}) if found is None else _claimed(memory, session, found)
@@ -330,9 +332,23 @@ def _over(memory: Memory, session: Session, task: Task) -> str | None:
     return None
 
 
+def _labels(memory: Memory, session: Session, chosen: Callable[[Label], bool]) -> tuple[str, ...]:
+    """Labels as a filter of tasks names them, an empty one where it is what a task has that was filed without."""
+    return (*(label.value for label in Label if chosen(label)), *([""] if chosen(_usual(memory, session)) else []))
+
+
+def _over_first(memory: Memory, session: Session) -> bool:
+    """Say whether one of the first tasks by rank has a label over the session's."""
+    first = Filter((session.domain,), statuses=(Status.ADMITTED,), limit=FIRST, count_to=1)
+    return any(_over(memory, session, task) is not None for task in memory.ledger.list(first).tasks)
+
+
 def _fitting(memory: Memory, session: Session, how: Mapping[str, Any]) -> Task | None:
     """The first task by rank that can be claimed and whose label fits, where the very first one's did not."""
-    for task in memory.ledger.list(Filter(domains=(session.domain,), statuses=(Status.ADMITTED,), limit=CANDIDATES)).tasks:
+    readable = _readable(memory, session)
+    most = readable if session.ceiling is None else lowest(readable, session.ceiling)
+    over = _labels(memory, session, lambda label: label.exceeds(most))
+    for task in memory.ledger.list(Filter((session.domain,), statuses=(Status.ADMITTED,), without=over, limit=CANDIDATES)).tasks:
         if _over(memory, session, task) is None and not task.open_needs and task.allows(how["capabilities"]):
             taken = memory.ledger.claim_one(task.id, **how)
             if isinstance(taken, Task):

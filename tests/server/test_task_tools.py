@@ -303,6 +303,15 @@ def test_a_task_that_the_model_may_not_be_sent_is_passed_over(memory: Memory) ->
     assert session.label is Label.PUBLIC
 
 
+def test_a_task_over_the_label_is_touched_by_no_session_however_many_ask(memory: Memory) -> None:
+    secret = filed(memory, "Hush", label=Label.RESTRICTED)
+    low = [filed(memory, f"Plain {n}", priority=0, label=Label.PUBLIC).id for n in range(2)]
+    for id in (*low, None, None):
+        session = agent(memory, ceiling=Label.PUBLIC)
+        assert done(memory, session, "task_claim").get("id") == id
+    assert [event.kind for event in memory.ledger.events(secret.id)] == ["created", "admitted"]
+
+
 def test_nothing_of_another_domain_is_served_or_touched(memory: Memory) -> None:
     other = memory.ledger.create(Draft(domain="dom-open", title="Elsewhere"), by=OWNER, admit=True)
     assert isinstance(other, Filed)

@@ -91,3 +91,18 @@ def test_words_of_a_task_that_instruct_are_served_once_a_person_admitted_it(memo
 def test_a_plain_task_that_waits_is_shown_as_it_is(memory: Memory) -> None:
     ask(memory, agent(memory), "task_create", title="Tidy the shed", body="All of it.")
     assert "Tidy the shed" in ask(memory, agent(memory, "agent:codex"), "task_list")
+
+
+def test_the_ids_that_an_entry_rests_on_or_replaced_are_told_to_those_who_may_read_them(memory: Memory) -> None:
+    secret = written(memory, owner(memory), "The measure", classification="restricted")
+    there = written(memory, owner(memory), "Another measure", classification="public")
+    old = written(memory, owner(memory), "How to build", classification="internal")
+    sources = [secret.id, f"{secret.id}@1", there.id, "file:README.md"]
+    new = written(memory, owner(memory), "How to build now", classification="public", supersedes=[old.id], sources=sources)
+    for name, given in (("get", {"id": new.id}), ("list", {})):
+        told = ask(memory, agent(memory, "agent:reader"), name, **given)
+        assert there.id in told and "file:README.md" in told
+        assert secret.id not in told and old.id not in told
+        told = ask(memory, agent(memory), name, **given)
+        assert old.id in told and secret.id not in told
+    assert secret.id in ask(memory, owner(memory), "get", id=new.id)
