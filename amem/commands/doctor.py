@@ -125,6 +125,8 @@ def _unconfined(context: Context) -> Line:
     from amem.egress import meter
 
     ran = [row for row in meter.sessions(context.where) if row["backend"] == backends.UNCONFINED.name]
+    if ran and context.principal != context.grants.owner:
+        ran = [row for row in ran if row["domain"] in context.domains]
     if not ran:
         return Line("backend", "unconfined", "ok", "no session of this root ran without a sandbox; auto never picks that")
     last, times = ran[0], "one session" if len(ran) == 1 else f"{len(ran)} sessions"

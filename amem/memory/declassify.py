@@ -1,7 +1,9 @@
 """Lower the label of an entry: the owner's logged act, and the only thing that lowers one."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from amem.errors import ConflictError, NotFoundError
@@ -12,6 +14,8 @@ from amem.model.entry import Status
 from amem.model.label import Label
 from amem.policy import request
 from amem.record.rows import Filter
+
+_TRIES = 20
 
 
 class Lowered(NamedTuple):
@@ -54,7 +58,15 @@ def lower(memory: Memory, session: Session, entries: Sequence[Lowered], why: str
         )
     )  # fmt: skip
     for one in entries:
-        found = memory.store.load(memory.store.path(one.id)).entry
-        path = memory.store.replace(replace(found, version=found.version + 1, classification=one.to))
+        path = _lowered(memory, one)
         with memory.lock:
-            memory.index.upsert(found, path, lowers=True)
+            memory.index.upsert(memory.store.load(path).entry, path, lowers=True)
+
+
+def _lowered(memory: Memory, one: Lowered) -> Path:
+    """Write the next version of an entry under its label. What others write to it meanwhile is no reason to stop in the middle."""
+    for _ in range(_TRIES):
+        found = memory.store.read(one.id)
+        with suppress(ConflictError):
+            return memory.store.replace(replace(found, version=found.version + 1, classification=one.to))
+    raise ConflictError(f"{one.id} is written to all the time", hint="give the command again")

@@ -31,6 +31,7 @@ from amem.model.ids import domain_of
 from amem.policy import request
 from amem.record import quarantine
 from amem.record.markdown import Malformed, fixed, format
+from amem.record.sealed import Sealer
 from amem.record.store import digest
 from amem.settings.root import Root
 
@@ -247,8 +248,12 @@ def _wanted(memory: Memory, kept: Mapping[str, _Kept]) -> tuple[Passages, tuple[
     """
     mine = [found.entry for found in kept.values() if found.entry.status is not Status.ERASED]
     all = passages.NOTHING
+    sealer = Sealer(memory.root.state)
     for entry in mine:
-        all |= passages.passages(entry.title, entry.summary, entry.body, *entry.sources)
+        texts = (entry.title, entry.summary, entry.body, *entry.sources)
+        all |= passages.passages(*texts)
+        # A credential stands sealed in what was kept, the same one alike each time.
+        all |= passages.passages(*(sealed for text in texts if (sealed := sealer.masked(text.encode()).decode()) != text))
     related = _related(memory, mine)
     after = {entry.superseded_by for entry in mine}
     own, sharing, words = all, list[tuple[str, str]](), dict.fromkeys(passages.telling(all).words, 0)

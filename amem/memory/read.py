@@ -179,9 +179,7 @@ def _told(memory: Memory, session: Session, row: Row) -> Row:
         return not is_id("entry", id) or visible(memory, session, id) is not None
 
     after = row.superseded_by if row.superseded_by and shown(row.superseded_by) else None
-    return replace(
-        row, superseded_by=after, supersedes=tuple(filter(shown, row.supersedes)), sources=tuple(filter(shown, row.sources))
-    )
+    return replace(row, superseded_by=after, supersedes=tuple(filter(shown, row.supersedes)), sources=tuple(filter(shown, row.sources)))
 
 
 def visible(memory: Memory, session: Session, id: str) -> Row | None:

@@ -29,6 +29,10 @@ from amem.memory.promote import Promoted, promote
 from amem.memory.session import Memory, open_memory, owner_session
 from amem.memory.verify import verify
 from amem.model.entry import Tier
+from amem.model.label import Label
+from amem.record import transcripts
+from amem.record.sealed import Sealer
+from amem.record.transcripts import Kept
 from amem.settings import grants
 from amem.settings.root import Root
 
@@ -272,6 +276,18 @@ def test_none_of_its_spellings_is_left_in_any_place(memory: Memory) -> None:
         served = read.get(memory, owner(memory), id)
         assert isinstance(served, Served) and served.body.startswith("The door is green.")
     assert verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root)).broken == ()
+
+
+def test_a_credential_that_stands_sealed_in_a_transcript_goes_too(memory: Memory) -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    entry = written(memory, owner(memory), "The token", body=f"We push with {token} for now.")
+    kept = Kept(transcripts.place(memory.root, "dom-me", "ses-0123abcd"), "ses-0123abcd", "dom-me", "claude", Label.INTERNAL, "2026", 2)
+    said = [{"n": n, "role": "user", "text": text} for n, text in enumerate((f"export TOKEN={token}", "And then?"), 1)]
+    transcripts.keep(kept, said, Sealer(memory.root.state).masked)
+    assert b"amem-sealed." in kept.path.read_bytes() and token.encode() not in kept.path.read_bytes()
+    receipt = erase(memory, owner(memory), (entry.id,), "asked for")
+    assert receipt.searched.left == ()
+    assert b"amem-sealed." not in kept.path.read_bytes() and b"And then?" in kept.path.read_bytes()
 
 
 def test_a_file_that_is_too_much_to_look_at_is_named_and_left(memory: Memory) -> None:

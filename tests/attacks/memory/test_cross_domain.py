@@ -4,13 +4,16 @@ The same questions are asked in two roots that differ only in the other domain: 
 other. Every answer must be the same but for ids that were drawn, and no answer, error, count or log line holds a word of the other.
 """
 
+import importlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from amem.cli import table
 from amem.cli.main import run
 from amem.egress import meter
 from amem.ledger.draft import Draft
@@ -20,7 +23,8 @@ from amem.memory.session import Memory, Session, agent_session
 from amem.model.call import Billing
 from amem.model.entry import Entry, EntryType, Status, Tier
 from amem.model.label import Label
-from amem.record import quarantine
+from amem.record import quarantine, transcripts
+from amem.record.transcripts import Kept
 from amem.server import replies, task_tools, tools
 from tests.memory.seed import OWNER, agent, lines, owner, seeded, written
 
@@ -74,6 +78,8 @@ def asked(mine: list[str], others: list[str]) -> list[tuple[str, dict[str, Any]]
         ("task_prefetch", {}), ("task_prefetch", {"without": others[:1]}), ("task_checked", {"state": "failed", "exits": [1]}),
         ("task_graded", {"verdict": "failed", "round": 1, "grader": "m"}), ("task_release", {"why": "enough"}),
         ("task_claim", {}), ("task_prefetch", {}), ("task_block", {"on": "a person"}), ("task_block", {"on": "a person"}),
+        *(("transcript_turn", {"session": session, "turn": 1}) for session in ("ses-00000000", HIDDEN_SESSION)),
+        *(("transcript_turn", {"cite": f"transcript:{session}#1-3"}) for session in ("ses-00000000", HIDDEN_SESSION)),
         ("handoff", {"body": "I imported it."}), ("search", {"query": "imported", "limit": 50}),
     ]  # fmt: skip
 
@@ -175,16 +181,32 @@ COMMANDS = (
     ["why", "{entry}", "--session", HIDDEN_SESSION], ["contain", "{entry}", "--why", "w", "--undo", "--yes"],
     ["import", "{file}", "--domain", OTHER], ["task", "post", "{task}", "Hello."], ["task", "complete", "{task}"], ["task", "rescore"],
     ["task", "create", "More", "--domain", OTHER], ["task", "create", "More", "--depends-on", "{task}"], ["task", "list", "--human"],
-    ["models"],
+    ["models"], ["savings"], ["transcript", "list"], ["transcript", "list", "--domain", OTHER], ["transcript", "sweep", "--dry-run"],
+    *(["transcript", "show", HIDDEN_SESSION, "--turn", "1", *how] for how in ([], ["--uncited"], ["--unmask"])),
+    ["transcript", "erase", HIDDEN_SESSION, "--why", "w", "--yes"], ["session", "diff", HIDDEN_SESSION],
+    ["session", "undo", HIDDEN_SESSION, "--yes"], ["instructions", "approve", "AGENTS.md", "--yes"], ["notice", "test"], ["notice", "send"],
+    ["task", "release", "{task}"], ["task", "handoff", "{task}", "--body", "b"], ["image", "remove", "none", "--yes"],
+    ["declassify", "worktree", "/nowhere", "--to", "public", "--why", "w", "--yes"],
     ["approve", "{task}", "--yes"], ["decline", "{task}"], ["write", "--type", "fact", "--title", "t", "--body", "b", "--domain", OTHER],
 )  # fmt: skip
 PERSON = "human:acme:bob"
+NOT_ASKED = {"init", "completion", "launch", "serve", "work", "image unpack"}
+"""They make a root or a session, or read no root at all; what a session is shown is asked of its tools above."""
+
+
+def test_no_command_is_left_out() -> None:
+    names = set()
+    for name, command in table.COMMANDS.items():
+        found = getattr(importlib.import_module(command.module), command.attribute)
+        names |= {f"{name} {verb}" for verb in found.commands} if isinstance(found, click.Group) else {name}
+    tried = {" ".join(command[: 2 if f"{command[0]} {(*command, '')[1]}" in names else 1]) for command in COMMANDS}
+    assert tried == names - NOT_ASKED
 
 
 def ran(memory: Memory) -> tuple[str, str]:
     """What a session of the other domain leaves beside its entries: itself, its usage, a completed task, a policy, a held write."""
     session = agent_session(memory, id=HIDDEN_SESSION, principal="agent:claude", domain=OTHER)
-    row = {"harness": CANARY, "auth": "key", "destination": CANARY, "model": CANARY, "backend": "namespaces", "label": "restricted"}
+    row = {"harness": CANARY, "auth": "key", "destination": CANARY, "model": CANARY, "backend": "unconfined", "label": "restricted"}
     where = {"domain": OTHER, "workdir": f"/{CANARY}", "pid": 1, "started_at": "2026-11-30T12:00:00.000Z", "handling": "restricted"}
     meter.start_session(memory.root, {"id": session.id, **row, **where, "ceiling": "restricted"})
     call = meter.CallRow(
@@ -200,6 +222,9 @@ def ran(memory: Memory) -> tuple[str, str]:
         Billing.METERED,
     )
     meter.keep(memory.root, [call])
+    kept = Kept(transcripts.place(memory.root, OTHER, session.id), session.id, OTHER, CANARY, Label.INTERNAL, "2026-11-30T12:00:00.000Z", 1)
+    transcripts.keep(kept, [{"n": 1, "role": "user", "text": f"What is {CANARY}?"}], bytes)
+    written(memory, owner(memory, OTHER), f"Asked {CANARY}", sources=[f"transcript:{session.id}#1"], body=CANARY)
     filed = memory.ledger.create(Draft(domain=OTHER, title=f"Count {CANARY}", body=CANARY), by=OWNER, admit=True)
     assert isinstance(filed, Filed)
     taken = memory.ledger.claim_one(filed.task.id, by=session.principal, session=session.id)
