@@ -39,15 +39,32 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, stretch: 
     values = list(rows)
     cells = [[one_line(str(value)) for value in row] for row in values]
     right = [bool(values) and all(isinstance(row[i], (int, float)) for row in values) for i in range(len(headers))]
-    widths = [max([len(head), *(len(row[i]) for row in cells)]) for i, head in enumerate(headers)]
+    widths = [max([len(head), *(_columns(row[i]) for row in cells)]) for i, head in enumerate(headers)]
     room = WIDTH - sum(widths) - 2 * (len(headers) - 1)
     widths[stretch] = max(8, widths[stretch] + min(0, room))
     return "\n".join(_join(row, widths, right) for row in [headers, *cells])
 
 
 def _join(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    cut = [value if len(value) <= width else value[: width - 1] + "…" for value, width in zip(values, widths, strict=True)]
-    return "  ".join(f"{v:>{w}}" if r else f"{v:<{w}}" for v, w, r in zip(cut, widths, right, strict=True)).rstrip()
+    cut = [value if _columns(value) <= width else _cut(value, width - 1) + "…" for value, width in zip(values, widths, strict=True)]
+    blank = [" " * (width - _columns(value)) for value, width in zip(cut, widths, strict=True)]
+    return "  ".join(space + value if r else value + space for value, space, r in zip(cut, blank, right, strict=True)).rstrip()
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal the text takes: an ideograph takes two, an accent of its own none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(2 if east_asian_width(char) in "WF" else 0 if combining(char) else 1 for char in text)
+
+
+def _cut(text: str, columns: int) -> str:
+    """As much of the text's beginning as fits."""
+    while _columns(text) > columns:
+        text = text[: -max(1, (_columns(text) - columns) // 2)]
+    return text
 
 
 def note(text: str) -> None:

@@ -163,7 +163,10 @@ def size_bytes(text: str) -> int:
     match = re.fullmatch(r"(\d+)([KMGT]?)", text.strip())
     if match is None:
         raise ValueError(f"expected a size such as 512M or 2G, found {text!r}")
-    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+    if size >= 1 << 63:
+        raise ValueError(f"{text[:40]} is more than a machine counts: leave it out for no limit")
+    return size
 
 
 def label(text: str) -> Label:

@@ -16,6 +16,13 @@ def test_a_table_fits_80_columns_and_numbers_stand_right() -> None:
     assert lines[2].startswith("mem-2   1200  short")
 
 
+@pytest.mark.parametrize("title", ["標題" * 60, "é" * 90, "e\u0301" * 90, "標e\u0301a" * 50])
+def test_a_table_fits_80_columns_in_any_script(title: str) -> None:
+    lines = output.table(["id", "title", "n"], [["mem-1", title, 7], ["mem-2", "short", 12]], stretch=1).splitlines()
+    assert [output._columns(line) for line in lines] == [80, 80, 80]
+    assert "…" in lines[1]
+
+
 def test_an_empty_table_is_its_heading() -> None:
     assert output.table(["id", "title"], []) == "id  title"
 

@@ -75,3 +75,9 @@ def test_limits_read_sizes_and_durations(tmp_path: Path) -> None:
 def test_grants_do_not_show_the_address_of_the_ledger(tmp_path: Path) -> None:
     found = load(tmp_path, BASE + '[ledger]\nurl="postgresql://amem:planted-secret@127.0.0.1/amem"')
     assert found.ledger_url is not None and "planted-secret" not in f"{found!r} {found}"
+
+
+def test_a_size_that_no_machine_counts_is_refused() -> None:
+    assert grants.size_bytes(f"{(1 << 63) - 1}") == (1 << 63) - 1
+    with pytest.raises(ValueError, match="more than a machine counts"):
+        grants.size_bytes("99999999999999999999G")
