@@ -6,7 +6,10 @@ found enough, so that a text cannot flood its reader. Pure.
 """
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,15 +18,18 @@ from amem.policy.reasons import visible
 from amem.policy.scan_codes import Cut, cut, run_together, stretches
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_phrases import phrases
+from amem.policy.scan_rules import SPACED, UNSPACED
 from amem.policy.scan_secrets import SHOWN, secrets
 from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
-from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, foreign, hits, sentences, span, word_starts
+from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, Places, foreign, sentences, trie
 
 EXCERPT_LENGTH = 160
 DEPTH_LIMIT = 3
 """Encodings within encodings that are followed."""
 ENOUGH = 16
 """With so many findings a text is not looked at any further: what would be found tells its reader nothing new."""
+_EACH = 3
+"""So many findings of one class are told in one look: they leave room for another's."""
 
 
 class Finding(NamedTuple):
@@ -44,14 +50,14 @@ def scan(text: str) -> tuple[Finding, ...]:
 
 def _find(text: str) -> Iterator[Finding]:
     whole = _cut(text)
-    for found in hidden(text, whole.odd):
+    for found in islice(hidden(text, whole.odd), _EACH):
         yield _finding("hidden", text, found.start, found.start + found.length)
-    for name, start, end in secrets(text, whole.low, whole.long_words, whole.there):
+    for name, start, end in islice(secrets(text, whole.low, whole.long_words, whole.there), _EACH):
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
     yield from _spoken(whole)
-    if (whole_words := mended(whole.low)) is not None:
-        for said in _spoken(_cut(whole_words)):
-            yield Finding(said.cls, said.excerpt, 0)
+    for piece in mended(whole.low):
+        for said in _spoken(_cut(piece.text)):
+            yield Finding(said.cls, said.excerpt, piece.start)
     budget = 2 * len(text) + 4096
     waiting = [(0, stretches(whole, outermost=True), 1)]
     while waiting:
@@ -82,52 +88,90 @@ _NEEDLES = Needles(scan_phrases.NEEDLES | scan_secrets.NEEDLES | scan_codes.NEED
 
 
 def _spoken(of: Cut) -> Iterator[Finding]:
-    """What a text says to its reader, in words, in letters that stand for others, or in words run together."""
-    low, shown = of.low, of.text if len(of.low) == len(of.text) else of.low
-    words = sentences(low)
-    concepts = PLAIN.concepts(words)
-    line = "".join(concepts)
-    for hit in hits(line):
-        yield _said(hit.cls, shown, *span(low, concepts, hit))
-    for cls, start, end in phrases(low, of.there):
-        yield _said(cls, shown, start, end)
-    if of.odd and FOREIGN_SCRIPT.search(low) and (place := foreign(low)) is not None:
-        yield _said("instruction", low, *place)
-    if "," in line:
-        yield from _digited(low, words, concepts)
-    for spelled in _SPELLED.finditer(of.shape):
-        first, last = spelled.span()
-        told = PLAIN.line([*of.words[max(0, first - 12) : first], "".join(of.words[first:last]), *of.words[last : last + 12]])
-        for hit in hits(told):
-            yield Finding(hit.cls, visible(" ".join(of.words[first : last + 12])[:EXCERPT_LENGTH]), 0)
-    for run in run_together(of):
-        yield from _compact(low.find(run), run)
+    """What a text says to its reader. What is quoted does not hide what is said after it: they are two classes."""
+    told: Counter[str] = Counter()
+    reading = _Reading(of)
+    for cls, start, end in reading.heard():
+        if told[cls] < _EACH:
+            found = reading.finding(cls, start, end)
+            if told[found.cls] < _EACH:
+                told[found.cls] += 1
+                yield found
+    yield from reading.made_out()
 
 
-def _digited(low: str, words: list[str], concepts: list[str]) -> Iterator[Finding]:
-    """What words with digits among their letters say, read as letters: apart, and without their spaces."""
-    starts: list[int] = []
-    for region in _DIGITED.finditer("".join(["," if "," in told else "." for told in concepts])):
-        starts = starts or word_starts(low)
-        letters = [unleet(word) for word in words[region.start() : region.end()]]
-        for hit in hits(LEET.line(letters)):
-            yield Finding(hit.cls, visible(" ".join(letters)[:EXCERPT_LENGTH]), starts[region.start()])
-        yield from _compact(starts[region.start()], "".join(letters))
+class _Reading:
+    """A text that is read for what it says to its reader: in words, in letters that stand for others, in words run together."""
+
+    def __init__(self, of: Cut) -> None:
+        self._of = of
+        self._words = sentences(of.low)
+        self._concepts = PLAIN.concepts(self._words)
+        self._places = Places(of.low, self._concepts)
+        self._shown = of.text if len(of.low) == len(of.text) else of.low
+
+    def heard(self) -> Iterator[tuple[str, int, int]]:
+        """What is said in plain words: its class, where it starts and ends."""
+        of = self._of
+        for hit in SPACED.hits("".join(self._concepts)):
+            yield hit.cls, *self._places.span(hit.first, hit.last)
+        yield from phrases(of.low, of.there)
+        if of.odd and FOREIGN_SCRIPT.search(of.low):
+            told, places = foreign(of.low)
+            for hit in UNSPACED.hits(told):
+                yield hit.cls, places[hit.first], min(len(of.low), places[hit.last] + 12)
+
+    def made_out(self) -> Iterator[Finding]:
+        """What is said in words that are not written as words."""
+        of = self._of
+        if any("," in told for told in self._concepts):
+            for region in _DIGITED.finditer("".join(["," if "," in told else "." for told in self._concepts])):
+                first, last = max(0, region.start() - 2), region.end() + 3
+                yield from self._unleeted(self._places.of_word(first), [unleet(word) for word in self._words[first:last]])
+        for spelled in _SPELLED.finditer(of.shape):
+            first, last = spelled.span()
+            line = PLAIN.line([*of.words[max(0, first - 12) : first], "".join(of.words[first:last]), *of.words[last : last + 12]])
+            for hit in SPACED.hits(line):
+                yield Finding(hit.cls, visible(" ".join(of.words[first : last + 12])[:EXCERPT_LENGTH]), 0)
+        for run in run_together(of):
+            yield from _compact(of.low.find(run[:8]), run)
+
+    def _unleeted(self, start: int, letters: list[str]) -> Iterator[Finding]:
+        """What words with digits among their letters say, read as letters: apart, and without their spaces."""
+        for hit in SPACED.hits(LEET.line(letters)):
+            yield Finding(hit.cls, visible(" ".join(letters)[:EXCERPT_LENGTH]), start)
+        yield from _compact(start, "".join(letters))
+
+    def finding(self, cls: str, start: int, end: int) -> Finding:
+        """What was heard, as `quotes` where the text quotes it."""
+        return _finding("quotes" if cls in _QUOTABLE and self._quoted(start, end) else cls, self._shown, start, end)
+
+    @cached_property
+    def _fences(self) -> list[int]:
+        return [fence.start() for fence in _FENCE.finditer(self._shown)]
+
+    def _quoted(self, start: int, end: int) -> bool:
+        """Whether a place stands in quotation marks, code or a quotation, in a text that says why it quotes it."""
+        # A word holds the marks that stick to it, and a place may reach past the quotation: what closes it stands anywhere after the start.
+        before, after = self._shown[max(0, start - _QUOTE_REACH) : start + 2], self._shown[start + 2 : end + _QUOTE_REACH]
+        line = before.rpartition("\n")[2]
+        marked = line.lstrip().startswith(">") or any(
+            mark in line and close in after.partition("\n")[0] for mark, close in zip(_OPENING, _CLOSING, strict=True)
+        )
+        if not marked and bisect_left(self._fences, start) % 2 == 0:
+            return False
+        return _TOLD.search((before + after).lower()) is not None
 
 
 _SPELLED = re.compile("1{4,}")
 """Letters with spaces between them: one word of a sentence, perhaps."""
-_DIGITED = re.compile(r"(?:\.{0,2},){3,}\.{0,3}")
+_DIGITED = re.compile(r",(?:\.{0,2},){2,}")
 """Words that have digits among their letters, close to each other."""
 
 
 def _compact(start: int, text: str) -> Iterator[Finding]:
-    for hit in hits(LEET.compact(re.sub(r"[^a-z]+", "", unleet(text)))):
+    for hit in SPACED.hits(LEET.compact(re.sub(r"[^a-z]+", "", unleet(text)))):
         yield Finding(hit.cls, visible(text[:EXCERPT_LENGTH]), max(0, start))
-
-
-def _said(cls: str, text: str, start: int, end: int) -> Finding:
-    return _finding("quotes" if cls in _QUOTABLE and _quoted(text, start, end) else cls, text, start, end)
 
 
 def _finding(cls: str, text: str, start: int, end: int) -> Finding:
@@ -139,21 +183,8 @@ _QUOTABLE = ("instruction", "broadcast", "tool_syntax")
 _QUOTE_REACH = 200
 _OPENING = "\"'`“‘«„‹「『"
 _CLOSING = "\"'`”’»“›」』"
-_TOLD = re.compile(
-    r"(?i:\b(?:examples?|e\.g|such as|like|phrases?|quot\w{1,6}|attacks?|attackers?|inject\w{1,5}|jailbreaks?|malicious|adversar\w{1,6}"
-    r"|detect\w{1,5}|payloads?|samples?|strings?|patterns?|fixtures?|tests?|says|said|reads|contain\w{0,4}|included?|classif\w{1,8}"
-    r"|refus\w{1,4}|block\w{0,3}|flag\w{0,4}|report\w{0,4}|documentation|described?|exemples?|beispiele?|ejemplos?|esempi\w?|пример\w{0,3})\b)"
-    r"|例|예시"
-)
-
-
-def _quoted(text: str, start: int, end: int) -> bool:
-    """Whether a place stands in quotation marks, code or a quotation, in a text that says why it quotes it."""
-    # A word holds the marks that stick to it, and a place may reach past the quotation: what closes it stands anywhere after the start.
-    before, after = text[max(0, start - _QUOTE_REACH) : start + 2], text[start + 2 : end + _QUOTE_REACH]
-    line = before.rpartition("\n")[2]
-    marked = line.lstrip().startswith(">") or any(
-        mark in line and close in after.partition("\n")[0] for mark, close in zip(_OPENING, _CLOSING, strict=True)
-    )
-    fenced = text.count("```", 0, start) % 2 == 1
-    return (marked or fenced) and _TOLD.search(before + after) is not None
+_TELLING = """exampl phrase quote quoti attack inject jailbreak malicious adversar detect payload sample string pattern fixture test says
+    said reads contain includ classif refus block flag report docum descri exempl beispiel ejempl esempi пример such like e.g"""
+_TOLD = re.compile(f"(?<![^\\W\\d_]){trie(_TELLING.split())}|例|예시")
+"""How words begin that say why a text quotes something."""
+_FENCE = re.compile("```")

@@ -10,6 +10,7 @@ import binascii
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from amem.policy.scan_needles import Needles
@@ -208,19 +209,18 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
     if of.odd:
         if any("\ufe00" <= c <= "\ufe0f" or c >= "\U000e0000" for c in of.odd) and (said := spoken(of.text)):
             yield Stretch(0, said, deeper=False)
-        if (folded := latin(of.low)) is not None:
-            yield Stretch(0, folded, deeper=False)
+        for piece in latin(of.low, of.odd):
+            yield Stretch(piece.start, piece.text, deeper=False)
         if any("\u2800" <= c <= "\u28ff" for c in of.odd):
             yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
     yield from _of_long_words(of)
-    for match in _BROKEN.finditer(of.text) if _even(of) else ():
-        joined = "".join(match[0].split())
-        if len(set(map(len, match[0].split()[:-1]))) == 1 and _dense(joined) and (read := _from_alphabet(joined)) is not None:
-            yield Stretch(match.start(), read)
+    for start, joined in _even(of):
+        if _dense(joined) and (read := _from_alphabet(joined)) is not None:
+            yield Stretch(start, read)
     if any(run in of.shape for run in _RUNS_BEGIN):
-        spans = [match.span() for match in _WORD.finditer(of.text)]
-        for found in _RUNS.finditer(of.shape) if len(spans) == len(of.shape) else ():
-            start, end = spans[found.start()][0], spans[found.end() - 1][1]
+        bounds = list(accumulate(map(len, _WORD.split(of.text))))  # where each word starts and ends, one after the other
+        for found in _RUNS.finditer(of.shape) if len(bounds) == 2 * len(of.shape) + 1 else ():
+            start, end = bounds[2 * found.start()], bounds[2 * found.end() - 1]
             yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
     for ciphers, pivots in _CIPHERS if outermost else ():
         end = 0
@@ -233,13 +233,23 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
                 at = of.low.find(word, end)
 
 
-def _even(of: Cut) -> bool:
-    """Whether three words of one length, eight and more, stand in a row: what base64 broken into groups begins with."""
+def _even(of: Cut) -> Iterator[tuple[int, str]]:
+    """Base64 broken into groups of one length, eight and more and shorter than a line: where it starts, and the groups joined."""
+    words: list[str] = []
+    place = 0
     for found in _EVEN.finditer(of.shape):
-        lengths = list(map(len, of.words[found.start() : found.end()]))
-        if any(one == two == three >= 8 for one, two, three in zip(lengths, lengths[1:], lengths[2:], strict=False)):
-            return True
-    return False
+        at, end = found.span()
+        while at + 2 < end:
+            length, last = len(of.words[at]), at + 1
+            while last < end and len(of.words[last]) == length:
+                last += 1
+            if last - at >= 3 and 8 <= length < _LINE:
+                words = words or of.text.split()
+                groups = words[at : last + 1] if last < len(words) and len(words[last]) < length else words[at:last]
+                if len(words) == len(of.words) and _GROUPS.fullmatch("".join(groups)):
+                    place = of.text.find(groups[0], place)
+                    yield place, "".join(groups)
+            at = last
 
 
 def _of_long_words(of: Cut) -> Iterator[Stretch]:
@@ -253,6 +263,9 @@ def _of_long_words(of: Cut) -> Iterator[Stretch]:
             lines.append(Word(start, word))
         if ("%" in word or "&" in word or "\\" in word or "=" in word) and (read := _from_escapes(word)) is not None:
             yield Stretch(start, read)
+        if _HEX_ALONE.fullmatch(bare := word.rstrip(_TRAILING)):
+            yield from _of_alphabet(bare, start)
+            continue
         for run in _BASE64_RUN.finditer(word) if len(word) >= _BASE64_LEAST else ():
             yield from _of_alphabet(run[0], start + run.start())
         if word[0] in "0123456789\\":
@@ -295,9 +308,9 @@ def run_together(of: Cut) -> Iterator[str]:
         if 2 * match[0].count("1") >= len(match[0]):
             yield _bare("".join(of.words[match.start() : match.end()]))
     for match in _LONG_WORDS.finditer(of.shape):
-        word = of.words[match.start()]
+        word = of.words[match.start()].rstrip(_TRAILING)
         if word.isalnum():
-            if len(word) >= 26:
+            if len(word) >= 26 and not _HEX_ALONE.fullmatch(word):
                 yield word
         else:
             signs = len(_BETWEEN.findall(word))
@@ -339,11 +352,12 @@ _LONG = 16
 _WIDE_WORD = 40
 _LINE = 40
 _CIPHER_REACH = 150
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"(\S+)")
+_TRAILING = ".,;:)\"'"
+_NOT_HEX = re.compile(r"0x|\\x|[^0-9a-fA-F]")
 _HEX_ALONE = re.compile(r"(?:0x)?[0-9a-fA-F]+")
 _CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
-_BROKEN = re.compile(r"(?<!\S)(?:[A-Za-z0-9+/_-]{8,39}\s{1,3}){3,400}[A-Za-z0-9+/_-]{2,39}={0,2}(?!\S)")
-"""Base64 broken into groups of one length, shorter than a line."""
+_GROUPS = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
 _RUNS_BEGIN = ("0" * 8, "-" * 8, "o" * 7)
 _EVEN = re.compile(r"[bL0o-]{3,}")
@@ -408,7 +422,7 @@ def _from_base32(run: str) -> str | None:
 
 
 def _from_hex(run: str) -> str | None:
-    digits = re.sub(r"0x|\\x|[^0-9a-fA-F]", "", run)[:_STRETCH_LIMIT]
+    digits = _NOT_HEX.sub("", run)[:_STRETCH_LIMIT]
     return _readable(bytes.fromhex(digits[: len(digits) & ~1]))
 
 

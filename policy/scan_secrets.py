@@ -113,8 +113,11 @@ _KEY_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """`key` says nothing by itself: it is the key of a map until a word like these stands before it."""
+_PASS_AFTER = re.compile(r"w|ph|code|[^a-z\s]|\s{0,4}[:=]", re.IGNORECASE)
+"""`pass` begins many words, and says nothing by itself until a value is assigned to it."""
 _PAGE_BEFORE = re.compile(
-    r"(?:next|page|paging|pagination|continuation|sync|start|csrf|lock|cancellation|client|design|max|input|output|total)[ _.-]?$"
+    r"(?:next|page|paging|pagination|continuation|sync|start|csrf|lock|cancellation|client|design|max|input|output|total)[ _.-]?$",
+    re.IGNORECASE,
 )
 """A token that marks a place in a list, or a piece of text."""
 _VALUE = r"[\w.-]{0,24}[\"'`*]{0,3}[ \t]{0,4}(?:=>|:=|={1,2}|:|：|(?:\s\w{1,12}){0,3}?\s(?:is|was|es|ist|est|to)(?:\snow)?:?\s)[ \t]{0,8}[\"'`*]{0,3}(?P<value>[^\s\"'`,;<>(){}\[\]]{6,256})(?P<after>[\"'`(\[{]?)"
@@ -124,9 +127,10 @@ _PLACEHOLDER = re.compile(
     r"|process\.env|os\.(?:environ|getenv)|getenv|env\.|env\[|secrets?\.|vault:|ref\+|arn:|config\.|settings\.|self\.|this\.|args\.|params\.|request\.|options\.|^sha\d{3}[-:]|^https?://|^/|^\./|^~|0123456789|123456789|abcdefgh|qwerty|aaaaa|00000|-{4}|_{4}|={4}|\bredact|^[a-z_]+\.[a-z_.]+$)"
 )  # fmt: skip
 _WEAK = re.compile(
-    r"[A-Za-z]+|[0-9]+|[A-Za-z_-]+|[A-Z_]+[0-9]?|[a-z]+(?:[A-Z][a-z]+)+|[0-9.:/-]+|[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}"
+    r"[A-Za-z]+|[0-9]+|[A-Za-z_-]+|[A-Z_]+[0-9]{0,4}|[a-z]+(?:[A-Z][a-z]+)+|[0-9.:/-]+|[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}"
+    r"|(?:[$\\/._:=~-]*(?:[A-Z]?[a-z]+|[A-Z]+)(?![A-Za-z0-9]))+[$\\/._:=~-]*"
 )
-"""Values that are words, numbers, names, dates or a UUID."""
+"""Values that are words, numbers, names, dates, paths or a UUID."""
 SHOWN = 4
 """Letters of a credential that an excerpt shows."""
 
@@ -153,14 +157,20 @@ def secrets(text: str, low: str, long_words: Sequence[Word], there: set[str]) ->
         at = low.find(keyword) if keyword in there or not (keyword.isascii() or low.isascii()) else -1
         while at >= 0:
             after = at + len(keyword)
-            if (match := _ASSIGNED.match(text, after)) is not None and (keyword != "key" or _KEY_BEFORE.search(text, max(0, at - 12), at)):
-                if keyword == "token" and _PAGE_BEFORE.search(low, max(0, at - 16), at):
-                    at = low.find(keyword, after)
-                    continue
-                value = match["value"].rstrip(".,:;!?*")
+            if (match := _ASSIGNED.match(text, after)) is not None and _names_one(keyword, text, at, after):
+                value = match["value"].rstrip(".,:;!?*\\")
                 if not _placeholder(value, "") and _looks_random(value) and match["after"] not in ("(", "[", "{"):
                     yield "assigned", at, match.end()
             at = low.find(keyword, max(after, match.end("value") if match else 0))
+
+
+def _names_one(keyword: str, text: str, start: int, end: int) -> bool:
+    """Whether a keyword, where it stands, is the name of a credential."""
+    if keyword == "key":
+        return _KEY_BEFORE.search(text, max(0, start - 12), start) is not None
+    if keyword == "token":
+        return _PAGE_BEFORE.search(text, max(0, start - 16), start) is None
+    return keyword != "pass" or _PASS_AFTER.match(text, end) is not None
 
 
 _REACH = 120

@@ -6,7 +6,7 @@ more passes over its text, whatever the text is.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 INVISIBLE = (
@@ -67,14 +67,42 @@ _AROUND = re.compile(r"\*{1,3}|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"']")
 _WITHIN_LEAST = 2
 
 
-def mended(low: str) -> str | None:
-    """A plain text without what breaks its words apart; None where nothing does."""
-    found = low
-    if any(sign in low for sign in ("*", "</", "+", "__", "~~")) and len(_WITHIN.findall(low)) >= _WITHIN_LEAST:
-        found = _AROUND.sub("", _WITHIN.sub("", found))
-    if _SPELLED_PART.search(found) is not None and _SPELLED_LONG.search(found) is not None:
-        found = _SPELLED_OUT.sub(lambda match: "".join(filter(str.isalpha, match[0])) + " ", found)
-    return None if found == low else found
+def mended(low: str) -> Iterator["Piece"]:
+    """The pieces of a plain text around what breaks its words apart, without that."""
+    within = list(_WITHIN.finditer(low)) if any(sign in low for sign in ("*", "</", "+", "__", "~~")) else []
+    for start, end in _around(low, within if len(within) >= _WITHIN_LEAST else ()):
+        yield Piece(start, _unspelled(_AROUND.sub("", _WITHIN.sub("", low[start:end]))))
+    if _SPELLED_PART.search(low) is not None:
+        for start, end in _around(low, _SPELLED_LONG.finditer(low)):
+            yield Piece(start, _unspelled(low[start:end]))
+
+
+def _unspelled(low: str) -> str:
+    return _SPELLED_OUT.sub(lambda match: "".join(filter(str.isalpha, match[0])) + " ", low) if _SPELLED_LONG.search(low) else low
+
+
+class Piece(NamedTuple):
+    """A piece of a text, read in another way, and where it starts."""
+
+    start: int
+    text: str
+
+
+_REACH = 240
+"""How far around a place the text is read in another way."""
+
+
+def _around(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """The stretches of a text around some places, none of them twice."""
+    start = end = 0
+    for place in places:
+        if place.start() - _REACH > end:
+            if end:
+                yield start, end
+            start = max(0, place.start() - _REACH)
+        end = min(len(text), place.end() + _REACH)
+    if end:
+        yield start, end
 
 
 class Hidden(NamedTuple):
@@ -148,21 +176,27 @@ _FOREIGN = re.compile("[^\\x00-\\x7f]+")
 
 def _fold(run: re.Match[str]) -> str:
     folded = unicodedata.normalize("NFKD", _INVISIBLE.sub("", run[0]).lower())
-    return unicodedata.normalize("NFC", _MARKS.sub("", folded))
+    return unicodedata.normalize("NFC", _MARKS.sub("", folded)).translate(_STROKES)
 
 
-def latin(text: str) -> str | None:
-    """A plain text with its look-alike letters made Latin; None when no word mixes scripts."""
-    odd = odd_characters(text)
-    if not any("\u0370" <= c <= "\u13ff" or _TURNED.match(c) for c in odd):
-        return None
-    if not (_NEIGHBOURS.search(text) or len(_TURNED.findall(text)) >= 4):
-        return None
-    folded = text.translate(_PLAIN)
-    return None if folded == text else folded
+_STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ð": "d", "þ": "th", "ß": "ss", "æ": "ae", "œ": "oe", "ς": "σ"})
+"""Latin letters that stay as they are when accents go; a final sigma is one."""
+
+
+def latin(text: str, odd: set[str]) -> Iterator[Piece]:
+    """The pieces of a plain text around words that mix scripts, with look-alike letters made Latin; `odd` are the text's odd characters."""
+    if any("\u0370" <= c <= "\u13ff" for c in odd):
+        places = _NEIGHBOURS.finditer(text)
+    elif any(map(_TURNED.match, odd)):
+        places = _TURNED_RUN.finditer(text)
+    else:
+        return
+    for start, end in _around(text, places):
+        yield Piece(start, text[start:end].translate(_PLAIN))
 
 
 _TURNED = re.compile("[\u0250-\u02af\ua730\ua731\u1d00-\u1d22]")
+_TURNED_RUN = re.compile("[\u0250-\u02af\ua730\ua731\u1d00-\u1d22](?:[a-z ]{0,8}[\u0250-\u02af\ua730\ua731\u1d00-\u1d22]){3}")
 
 
 def unleet(text: str) -> str:

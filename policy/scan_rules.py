@@ -1,0 +1,247 @@
+"""The orders in which words make an instruction to the reader: short patterns over a line of concepts, see `scan_lexicon`.
+
+A line has one letter for each word (`O` for ignore, `P` for previous, `.` for a word that means nothing here) and `|` where a
+sentence ends. Each sentence is looked at for itself, and only with the rules whose concepts it has, so that most cost no look.
+Every gap is bounded: the work is in proportion to the line, whatever the line is. Pure.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+from typing import NamedTuple
+
+_O = "(?:O|N.?F|F.{0,3}N)"
+_GROUPS = {"O": _O, "0": "(?:0|N.{0,3}4|4.{0,3}N)"}
+"""Concepts that two others make together: not to follow is to ignore, to be in force no longer is to be void."""
+_KEPT = "(?<!N.)(?<!N..)"
+"""Not said of what is not to be done; behind the first concept, so that a search passes over the others."""
+
+
+class Rule(NamedTuple):
+    """A pattern over a sentence of concepts, and the class of what it finds."""
+
+    cls: str
+    needs: tuple[str, ...]
+    """Groups of concepts: without one of each the pattern cannot hold."""
+    pattern: str
+
+
+def _near(cls: str, within: int, groups: str) -> Rule:
+    """One of each group of concepts, in any order, with at most so many words between two of them."""
+    members = [_GROUPS.get(group, f"[{group}]" if len(group) > 1 else group) for group in groups.split()]
+    between = f".{{0,{within}}}"
+    return Rule(cls, tuple(groups.split()), "|".join(between.join(order) for order in permutations(members)))
+
+
+def _said(cls: str, needs: str, pattern: str) -> Rule:
+    return Rule(cls, tuple(needs.split()), pattern)
+
+
+RULES = (
+    # Take no notice of what you were told; it is void.
+    _near("instruction", 4, "O PY IMR"),
+    _near("instruction", 4, "O AS IM"),
+    _near("instruction", 3, "O H IMR"),
+    _near("instruction", 3, "O PY Θm"),
+    _said("instruction", "O D P", f"{_O}.{{0,2}}D.?P.?$"),
+    _near("instruction", 3, "O uτ IMR"),
+    _near("instruction", 4, "O ASw k"),
+    _said("instruction", "O APS", f"{_O}.?A.?P$|{_O}.?S.{{0,2}}P|{_O}.{{0,2}}P[.][Ts]"),
+    _near("instruction", 5, "0 P IM"),
+    _near("instruction", 4, "0 Y IMR"),
+    _near("instruction", 2, "0 Hτ IM"),
+    _near("instruction", 3, "0 P R"),
+    _said("instruction", "N P 4", "^N.{0,3}P.{0,3}4"),
+    _said("instruction", "UY ε PAIRz", "U.{0,3}ε.{0,3}[PAIRz]|Y.?ε.{0,3}[PAIRz]"),
+    _said("instruction", "N 4 U", "N.{0,5}4U.?$"),
+    _near("instruction", 3, "V PY IM"),
+    _said("instruction", "V P R U", "V.{0,2}P.{0,2}R.{0,3}U"),
+    _said("instruction", "V Y Rzζ", "V.{0,2}Y.{0,2}[zRζ]"),
+    _said("instruction", "g v OV ACIMPRYk", f"g.?v.{{0,2}}(?:{_O}|V).{{0,4}}[IMRPAYkC]"),
+    _said("instruction", "g v LX DIKMb", "g.?v.{0,3}[XL].{0,3}[DbKMI]"),
+    _said("instruction", "η w U", "η.?w.{0,2}U"),
+    _said("instruction", "η F IMR", "ηF.{0,4}[PYAHτ].{0,2}[IMR]"),
+    _said("instruction", "Y I V", "Y.{0,2}I.?V"),
+    _said("instruction", "Y ν IRmΘ", "Yν[IRmΘ]"),
+    _near("instruction", 4, "0 U IM"),
+    _said("instruction", "OV ζ zRIC", f"(?:{_O}|V).{{0,2}}ζ.?[zRIC]"),
+    _said("instruction", "ι ξ5", "^ι.?[ξ5]|N.?[ξ5].{0,12}ι"),
+    # Give away what is kept.
+    _said("instruction", "L HKPY IM", f"L{_KEPT}.{{0,5}}[YHPK].{{0,2}}[MI]"),
+    _said("instruction", "L M", f"L{_KEPT}.?.?M"),
+    _said("instruction", "1TXsξ Y M", f"[TsXξ1]{_KEPT}.{{0,6}}Y.?[HP]?.?M"),
+    _said("instruction", "1TXsξ Y HKP IR", f"[TsXξ1]{_KEPT}.{{0,2}}Y.{{0,1}}[HPK].{{0,1}}[IR]"),
+    _said("instruction", "1LTsX M Y", "[LTsX1].{0,2}M.?Y"),
+    _said("instruction", "1LTs 3 H M", "[LTs1]3.{0,3}HM|HM.?3.{0,3}[TL]"),
+    _said("instruction", "TLs1 3 S YP", "[TLs1]3S.{0,2}[YP]"),
+    _near("instruction", 5, "ρ IRM UkY"),
+    _said("instruction", "ρ AS P", "ρ.{0,2}[AS].{0,4}P"),
+    _said("instruction", "TLξρ YKM π", "[TLξρ]Y.{0,4}π|[TLξρ].{0,3}[KM].{0,5}π"),
+    _said("instruction", "w IRM U", "^w[IRM].{0,2}U"),
+    _said("instruction", "w Y IM", "^w.?Y.?[IM]"),
+    _said("instruction", "L AS P", "L.?[AS].{0,2}P"),
+    _said("instruction", "w Y HKPM", "w.?Y.?(?:[HP].?[MIR]|K|M)"),
+    _said("instruction", "w τH U ksT", "^.?w.{0,4}[τH].?.?[skT].?U"),
+    _said("instruction", "HY IM L", "[YH].{0,2}[MI].{0,2}L"),
+    _said("instruction", "1LTs IMR U k", "[TsL1].{0,4}[IMR].?U.{0,4}k"),
+    _said("instruction", "H IMR U k", "H.?[IMR].?U.{0,3}k"),
+    _said("instruction", "L K", r"L(?<![Nv].)(?<!N..)[.]{0,2}[aYASHWDb9]{0,2}K"),
+    _said("instruction", "1TsL 3 K", "[1TsL].?.?3.{0,4}K|3[1TL].{0,2}K|K.?3.?[TL1]"),
+    _said("instruction", "s K", "(?:^.?|[dvUn3].?)s.{0,2}K|^s.?.?K"),
+    _said("instruction", "1 K", "^1.?K.?$"),
+    _said("instruction", "5 K", "^.{0,2}5.{0,2}K"),
+    _said("instruction", "n L WKDb", "n.?L.{0,2}[WKDb]"),
+    _said("instruction", "w KW", "^.?w[^9]{0,3}K.?$|^.{0,2}w[^9]{0,3}HW$|^.{0,4}K.{0,4}w$"),
+    _said("instruction", "ξ K T 6", "ξ.{0,3}K.{0,5}T6"),
+    # Send it away.
+    _near("instruction", 7, "XL K E"),
+    _said("instruction", "X W E", f"X{_KEPT}.{{0,6}}W.{{0,7}}E"),
+    _said("instruction", "X K i", f"X{_KEPT}.{{0,6}}K.{{0,7}}i"),
+    _near("instruction", 6, "XL b E"),
+    _said("instruction", "X b i", f"X{_KEPT}.{{0,6}}b.{{0,5}}i"),
+    _said("instruction", "1LT DKb X E", f"[TL1]{_KEPT}.{{0,5}}[KbD].{{0,6}}X.{{0,5}}E"),
+    _near("instruction", 7, "XTf 7 E8"),
+    _near("instruction", 6, "XT u b 8"),
+    _said("instruction", "X S iE", "XS.{0,8}[iE]"),
+    _said("instruction", "X A Kb7 8Ei", "XA.{0,2}[K7b].{0,4}[8Ei]"),
+    _said("instruction", "X c K", "X.?c.?.?K"),
+    _said("instruction", "DKWb X 6 E", "[KbWD].{0,5}X6.{0,3}E"),
+    # Be somebody without bounds.
+    _said("instruction", "U n N Rz", "n.{0,4}U.{0,8}N.{0,2}[Rz]|U.n.{0,8}N.{0,2}[Rz]"),
+    _said("instruction", "n g N Rz", "n.{0,4}g.{0,4}N.{0,2}[Rz]"),
+    _said("instruction", "n gl Z", "n.{0,6}[gl].{0,3}Z"),
+    _said("instruction", "n U 5J", "n.{0,2}U.?v?.?[5J]"),
+    _said("instruction", "U n Zg", "U.n.{0,5}[gZ]"),
+    _said("instruction", "U N ψ 9Y", "U.?Nψ[9Y]"),
+    _said("instruction", "5 N zU", "5.{0,5}N.?z|5.{0,5}U.{0,3}N.?z"),
+    _said("instruction", "m O R", f"m.{{0,4}}{_O}.{{0,4}}R"),
+    _said("instruction", "m N Rz", "m.{0,2}N.?[Rz]"),
+    _said("instruction", "JU5α Z", "[UJ5α].{0,4}Z"),
+    _said("instruction", "J gU N Rzζk", "J.{0,3}[gU].{0,5}N.{0,3}[Rzζk]"),
+    _said("instruction", "J N z", "J.{0,10}N.?z"),
+    _said("instruction", "U N Rz", "U.?N[Rz].{0,2}F|U.?Nz"),
+    _near("instruction", 2, "φ Y zζ"),
+    _said("instruction", "ζ zRIC φ", "ζ.?[zRIC].{0,4}φ"),
+    # Go around a gate; keep it from people.
+    _said("instruction", "V C KLXb", "V.?.?C.{0,8}[XLKb]"),
+    _said("instruction", "B Ax Q", "B.?[Ax].?.?Q"),
+    _said("instruction", "p B CQβE", "(?:^.?.?|[vgGUn].?)p.?B.{0,5}[CQβE]|Bp.{0,3}[CQβE]"),
+    _said("instruction", "β N C", "B.{0,8}β.{0,8}N.{0,2}C|β.{0,8}N.{0,1}C$"),
+    _said("instruction", "A p B", "Ap.{0,2}B"),
+    _said("instruction", "β N C", "^.?β.?N.?C"),
+    _said("instruction", "U N ψ C", "UNψ.{0,5}C"),
+    _said("instruction", "d s u", "d.?N?s.{0,2}u"),
+    _said("instruction", "N s u h6", "N.?s.?[h6].{0,3}u"),
+    _near("instruction", 5, "N 1 2"),
+    _said("instruction", "d N s u2", "dN.{0,2}s.{0,3}[u2]"),
+    _said("instruction", "N L u h", "^N.?L.{0,2}u.{0,2}h"),
+    _said("instruction", "1 2", "2.?1[.]*$"),
+    _near("instruction", 4, "2 v N κ"),
+    _said("instruction", "u v N κ", "u.?vN.?κ"),
+    _said("instruction", "N s u", "^N.?s.{0,2}u"),
+    _said("instruction", "r h6 HKλ u2", "r[h6].{0,2}[HKλ].{0,3}[u2]"),
+    _said("instruction", "Λ uU2h", "Λ.{0,4}[uU2h]"),
+    _said("instruction", "λ h u2", "λh.{0,4}[u2]"),
+    _said("instruction", "d h λ", "^.?d.?h.?λ"),
+    _said("instruction", "λ 6h Y σ", "λ.{0,1}[6h].{0,3}Yσ"),
+    _said("instruction", "N s Y σ", "^.?Ns.{0,6}Yσ"),
+    _said("instruction", "k λ U", "k.{0,4}λ.{0,3}U"),
+    # Other people's things; lasting privilege; what is to last.
+    _said("instruction", "t 1LTf", "t.{0,4}[fLT1].{0,2}t"),
+    _said("instruction", "1LTf o t", "[fLT1].{0,5}o.?t"),
+    _said("instruction", "r p a", "r.{0,3}p.{0,8}a"),
+    _said("instruction", "r p R", "r.{0,6}pR"),
+    _said("instruction", "r A p", "r.{0,3}A.?p"),
+    _said("instruction", "rT Y μ", "[rT].{1,9}Y.{0,2}μ"),
+    _said("instruction", "δ h λ", "δ.?h.{0,5}λ"),
+    _said("instruction", "r Y μ Ts", "r.{0,2}Y.?μ.{0,3}[Ts]"),
+    _said("instruction", "r h RI μ", "rh[RI].{0,3}μ"),
+    _said("instruction", "A ςb ΣpvδTfNO", "^.?A.?p?.?[ςb].{0,4}Σ|^.?Ap[ςb].{0,2}[pvδTfNO]"),
+    _said("instruction", "A p σ", "A.?p.?σ"),
+    _said("instruction", "δ h N sC", "δ.?h.{0,3}N[sC]"),
+    _said("instruction", "γB U VOLXα", "[γB]U.{0,2}[VOLXα]"),
+    _said("instruction", "aτ γ U", "[aτ].{0,5}γU"),
+    # Addressed to every reader.
+    _said("broadcast", "q9 A Gg", "^(?:y.?)?[q9].?A.?.?[gG]"),
+    _said("broadcast", "y A Gg", "^y.{0,2}A.{0,2}[gG]"),
+    _said("broadcast", "y gGl", "^y.?q?.?[gGl]"),
+    _said("broadcast", "A Gg e h", "A.{0,2}[gG].{0,1}e.{0,1}h"),
+    _said("broadcast", "Ggl e h", "[jA].{0,4}[gGl].{0,2}e.?h|[gG].?eh"),
+    _said("broadcast", "j U g", "jU.?.?.?g"),
+    _said("broadcast", "1TXs h Ao Gg", "[XTs1].?h.{0,2}[Ao].{0,1}[gG]"),
+    _said("broadcast", "X h A DR U", "X.?h.{0,3}A.?D.?U"),
+)
+
+
+UNSPACED_RULES = (
+    *RULES,
+    # The line has the known words alone, so they stand close.
+    _near("instruction", 3, "O PAH IMR"),
+    _near("instruction", 1, "L HM MI"),
+    _near("instruction", 0, "L K"),
+    _near("instruction", 1, "w K"),
+    _near("instruction", 3, "KD X E"),
+    _near("instruction", 3, "K X 8"),
+    _near("instruction", 1, "PH IM w"),
+    _near("instruction", 2, "L kPH IM"),
+    _near("instruction", 3, "0 P IR"),
+    _near("instruction", 3, "O P k"),
+    _near("instruction", 5, "U Z"),
+    _near("instruction", 3, "p B"),
+    _near("broadcast", 3, "A g v"),
+)
+
+
+class Hit(NamedTuple):
+    """A rule that holds: the class, and the letters of the line that it holds for."""
+
+    cls: str
+    first: int
+    last: int
+
+
+class Rules:
+    """Rules to look for, and which of them may hold in a sentence of which concepts: remembered, bounded."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._known: dict[frozenset[str], tuple[tuple[str, re.Pattern[str]], ...]] = {}
+
+    def hits(self, line: str) -> Iterator[Hit]:
+        """Of each sentence of a line of concepts the first rule of each class that holds."""
+        at = 0
+        for sentence in line.split("|"):
+            there = frozenset(sentence)
+            if len(there) > 1:
+                held = ""
+                rules = self._known.get(there)
+                for cls, pattern in self._learn(there) if rules is None else rules:
+                    if cls != held and (found := pattern.search(sentence)) is not None:
+                        yield Hit(cls, at + found.start(), at + found.end() - 1)
+                        held = cls
+            at += len(sentence) + 1
+
+    def _learn(self, there: frozenset[str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        may = made(there)
+        holding = tuple((rule.cls, _compiled(rule.pattern)) for rule in self._rules if not any(map(may.isdisjoint, rule.needs)))
+        if len(self._known) >= _KNOWN_LIMIT:
+            self._known.clear()
+        self._known[there] = holding
+        return holding
+
+
+_KNOWN_LIMIT = 20_000
+
+
+def made(there: frozenset[str]) -> frozenset[str]:
+    """The concepts of a sentence, with those that two of them make together."""
+    return there.union(*(whole for whole, parts in (("O", "NF"), ("0", "N4")) if there.issuperset(parts)))
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+SPACED, UNSPACED = Rules(RULES), Rules(UNSPACED_RULES)
