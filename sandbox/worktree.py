@@ -190,7 +190,7 @@ def _is_git_dir(path: str) -> bool:
 
 
 _BARE = ("objects", "refs")
-_MODULE_DATA = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
+MODULE_DATA = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
 """Folders of a git directory that hold no other one, and too many folders to look into."""
 
 
@@ -249,7 +249,7 @@ def _modules(gitdir: str, name: str) -> Iterator[str]:
             _check_whole(folder)
             at = os.path.join(name, os.path.relpath(folder, gitdir)).lstrip("/")
             yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
-        within = [entry.path for entry in entries if not (is_module and entry.name in _MODULE_DATA)]
+        within = [entry.path for entry in entries if not (is_module and entry.name in MODULE_DATA)]
         folders += sorted(within, reverse=True)
 
 

@@ -32,6 +32,9 @@ _SLACK_NS = 20_000_000
 _NAMES = frozenset(name for name in worktree.WATCHED if "/" not in name)
 _EVERY: frozenset[str] = frozenset({"*"})
 """In place of names, below a folder with one of them."""
+_REPOSITORIES: frozenset[str] = frozenset()
+_MODULES: frozenset[str] = frozenset(("",))
+"""In place of names, below a folder where git keeps repositories of submodules."""
 _KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",)}
 """What keeps versions, and what it obeys."""
 _INSTALLED = frozenset({"node_modules", "site-packages"})
@@ -103,6 +106,8 @@ def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
             if name in _KEEPERS:
                 if look.keeper(at, _KEEPERS[name]):
                     found[at] = None
+                if is_folder:
+                    folders.append((f"{at}/modules", _MODULES))
             elif names is _EVERY or name in names:
                 if look.written(at):
                     found[at] = None
@@ -111,8 +116,10 @@ def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
                 elif names is not _EVERY and (leads_to := look.folder_of_link(at)) not in ("", *followed):
                     followed.add(leads_to)
                     folders.append((leads_to, _EVERY))
+            elif names is _MODULES and name in worktree.MODULE_DATA and look.has_head(folder):
+                continue
             elif is_folder:
-                folders.append((at, frozenset() if name in _INSTALLED else names))
+                folders.append((at, _REPOSITORIES if name in _INSTALLED and names is not _MODULES else names))
             elif name == "HEAD" and look.bare(folder):
                 found[folder or "."] = None
     return list(found), look.whole and not folders and look.left > 0
@@ -131,14 +138,19 @@ class _Look:
         """What is in a folder: name, name below the tree, and whether it is a folder itself."""
         self.left -= _FOLDER
         try:
-            with os.scandir(self._path(folder)) as entries:
+            fd = os.open(self._path(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:  # somebody on the host, at this moment
+            return
+        except OSError:  # closed, too deep or a link; one that was so before the session is no news
+            self.whole = self.whole and not self._fresh(self._path(folder), unknown=True)
+            return
+        try:
+            with os.scandir(fd) as entries:
                 for entry in itertools.islice(entries, max(self.left, 0)):
                     self.left -= 1
                     yield entry.name, f"{folder}/{entry.name}" if folder else entry.name, entry.is_dir(follow_symlinks=False)
-        except FileNotFoundError:  # somebody on the host, at this moment
-            return
-        except OSError:  # closed, or too deep; one that was closed before the session is no news
-            self.whole = self.whole and not self._fresh(self._path(folder), unknown=True)
+        finally:
+            os.close(fd)
 
     def written(self, name: str) -> bool:
         """Whether something was written (a folder: its list of names) or put there since, or what a link leads to within the tree."""
@@ -149,6 +161,10 @@ class _Look:
         """The folder of the tree that a link leads to; empty for anything else, and for the whole tree."""
         real = os.path.realpath(self._path(name))
         return os.path.relpath(real, self._tree) if self._inside(real) and real != self._tree and os.path.isdir(real) else ""
+
+    def has_head(self, folder: str) -> bool:
+        """Whether a folder may be a repository."""
+        return os.path.lexists(self._path(f"{folder}/HEAD"))
 
     def bare(self, folder: str) -> bool:
         """Whether git takes a folder with a HEAD for a repository, and what makes it one or what it obeys was written since."""

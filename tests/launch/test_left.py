@@ -25,6 +25,8 @@ def tree(tmp_path: Path) -> Path:
         (tree / name).mkdir(parents=True)
     git(tree, "init", "-q", "old")
     git(tree / "lib", "init", "-q", "--bare", "bare")
+    git(tree / "old", "init", "-q", "--bare", ".git/modules/objects")
+    (tree / "old/.git/modules/objects/objects/aa").mkdir()
     (tree / "lib/env.sh").write_text("x")
     (tree / "a/.envrc").symlink_to("../lib/env.sh")
     (tree / "a/.npmrc").write_text("x")
@@ -92,6 +94,9 @@ WRITES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "last part of a repository": (lambda tree: (tree / "lib/half/objects").mkdir(), ["lib/half"]),
     "what a link leads to": (lambda tree: append(tree / "lib/env.sh"), ["a/.envrc"]),
     "link out of the tree": (lambda tree: (tree / "a/AGENTS.md").symlink_to("/etc/hostname"), ["a/AGENTS.md"]),
+    "submodule without a work tree": (lambda tree: git(tree / "old", "init", "-q", "--bare", ".git/modules/x/y"), ["old/.git/modules/x/y"]),
+    "submodule named as a part of one": (lambda tree: append(tree / "old/.git/modules/objects/config"), ["old/.git/modules/objects"]),
+    "commit in one": (lambda tree: append(tree / "old/.git/modules/objects/objects/aa/x"), []),
     "installed package": (lambda tree: (append(tree / "node_modules/p/.npmrc"), append(tree / "node_modules/p/.vscode/x")), []),
     "repository in one": (lambda tree: git(tree / "node_modules/p", "init", "-q", "q"), ["node_modules/p/q/.git"]),
 }
@@ -127,6 +132,15 @@ def test_a_long_folder_is_looked_at_to_the_bound_and_that_is_said(tmp_path: Path
     assert left.find(str(tmp_path), 0) == ([], True)
     monkeypatch.setattr(left, "_MOST", left._FOLDER + 10)
     assert left.find(str(tmp_path), 0) == ([], False)
+
+
+def test_a_link_where_git_keeps_submodules_is_not_followed_but_said(tmp_path: Path, tree: Path) -> None:
+    git(tmp_path, "init", "-q", "out/x")
+    (tree / "lib/.git").mkdir()
+    since_ns = now(tmp_path, tree)
+    append(tmp_path / "out/x/.git/config")
+    (tree / "lib/.git/modules").symlink_to(tmp_path / "out")
+    assert left.find(str(tree), since_ns) == ([], False)
 
 
 def test_a_heap_of_hooks_is_looked_through_to_the_bound(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
