@@ -101,6 +101,9 @@ def _take(memory: Memory, session: Session, one: _Act, why: str) -> None:
         if (place := memory.store.folder / one.paths[entry]).exists() and not (kept := one.folder / f"{entry}.md").exists():
             memory.store.take(entry, kept)
             indexed(memory, place)
+    for shown in (memory.root.state / "projections").rglob("mem-*.md"):  # a session that was served it reads it no longer by path
+        if shown.stem in one.found.held:
+            shown.unlink(missing_ok=True)
     for n, context in enumerate(one.found.contexts):
         if (memory.store.folder / context).is_dir() and not (kept := one.folder / f"context-{n}").exists():
             os.rename(memory.store.folder / context, kept)

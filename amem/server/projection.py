@@ -29,17 +29,32 @@ class Projection:
                 False, f"amem: {len(asked.entries)} entries at once; {MOST_AT_ONCE} is the most. `search` and `list` find some"
             )
         for path in asked.entries:
-            given = {"id": guard.entry_of(path)}
-            reply = replies.answer(lambda given=given: tools.call(memory, session, "get", given))  # type: ignore[misc]
-            target = self._folder / os.path.relpath(path, guard.PROJECTION)
+            id = guard.entry_of(path)
+            reply = replies.answer(lambda id=id: tools.call(memory, session, "get", {"id": id}))  # type: ignore[misc]
+            asked_for = os.path.relpath(path, guard.PROJECTION)
             try:
                 if reply.refused:
-                    target.unlink(missing_ok=True)
+                    self._withdraw(id)
                     return guard.Verdict(False, f"amem: {reply.data['reason']}")
-                _put(target, "\n\n".join(replies.blocks(reply)) + "\n")
+                places = _places(memory, id)
+                if asked_for not in places:
+                    return guard.Verdict(False, f"amem: the file of {id} is {guard.PROJECTION}/{places[-1]}")
+                _put(self._folder / asked_for, "\n\n".join(replies.blocks(reply)) + "\n")
             except OSError as error:
                 return guard.Verdict(False, f"amem: the file could not be put in place ({error.strerror}); {asked.reason}")
         return guard.Verdict(True)
+
+    def _withdraw(self, id: str) -> None:
+        """Take away every file of an entry that is served no longer."""
+        for path in self._folder.rglob(f"{id}.md"):
+            path.unlink(missing_ok=True)
+
+
+def _places(memory: Memory, id: str) -> tuple[str, ...]:
+    """Where an entry's file may be: at the top, and as in the record. Anywhere else, one entry could fill the host's disk."""
+    with memory.lock:
+        row = memory.index.get(id)
+    return (f"{id}.md", row.path) if row is not None else (f"{id}.md",)
 
 
 def _put(path: Path, text: str) -> None:

@@ -1,9 +1,12 @@
 """The projection: a file is there once its entry was served, and no other."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from amem.memory.contain import contain
+from amem.memory.erase import erase
 from amem.memory.session import Memory
 from amem.model.label import Label
 from amem.server import guard
@@ -57,6 +60,59 @@ def test_one_that_is_refused_stops_the_tool(memory: Memory, folder: Path) -> Non
     assert not Projection(folder).serve(memory, agent(memory), both).allow
     many = reading(*(f"/memory/mem-me-{n:012d}.md" for n in range(MOST_AT_ONCE + 1)))
     assert "is the most" in Projection(folder).serve(memory, agent(memory), many).reason
+
+
+def test_an_entry_has_two_places_and_no_more_however_often_it_is_asked_for(memory: Memory, folder: Path) -> None:
+    entry = written(memory, owner(memory), "../../etc/passwd \\ CON .. / a title")
+    shown, session = Projection(folder), agent(memory)
+    for n in range(50):
+        verdict = shown.serve(memory, session, reading(f"/memory/x{n}/y/{entry.id}.md"))
+        assert not verdict.allow and verdict.reason.endswith(f"/memory/dom-me/2026/11/{entry.id}.md")
+    for path in (f"/memory/{entry.id}.md", f"/memory/dom-me/2026/11/{entry.id}.md", f"/memory/./dom-me//2026/11/{entry.id}.md"):
+        assert shown.serve(memory, session, reading(path)).allow
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {f"{entry.id}.md", f"dom-me/2026/11/{entry.id}.md"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/memory/../etc/{id}.md", "/memory/{id}.md/../../x", "/memory/{ID}.md", "/memory/.{id}.md", "/memory/{id}.md\u200b"]
+)
+def test_a_path_that_is_no_entry_s_puts_nothing_there(memory: Memory, folder: Path, path: str) -> None:
+    id = written(memory, owner(memory), "The widget").id
+    Projection(folder).serve(memory, agent(memory), reading(path.format(id=id, ID=id.upper())))
+    assert list(folder.rglob("*.md")) == []
+    assert list(folder.parent.rglob("*.md")) == [memory.store.path(id)]
+
+
+def test_a_link_that_stands_where_the_file_goes_is_replaced_and_not_followed(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    entry, victim = written(memory, owner(memory), "The widget"), tmp_path / "victim"
+    victim.write_text("mine")
+    (folder / f"{entry.id}.md").symlink_to(victim)
+    assert Projection(folder).serve(memory, agent(memory), reading(f"/memory/{entry.id}.md")).allow
+    assert victim.read_text() == "mine" and not (folder / f"{entry.id}.md").is_symlink()
+
+
+def test_a_label_that_rises_in_the_middle_withdraws_every_file_of_the_entry(memory: Memory, folder: Path) -> None:
+    entry = written(memory, owner(memory), "The widget")
+    shown, session = Projection(folder), agent(memory)
+    paths = (f"/memory/{entry.id}.md", f"/memory/dom-me/2026/11/{entry.id}.md")
+    assert all(shown.serve(memory, session, reading(path)).allow for path in paths)
+    memory.store.replace(replace(entry, version=2, classification=Label.RESTRICTED))
+    verdict = shown.serve(memory, session, reading(paths[0]))
+    assert not verdict.allow and "there is no entry" in verdict.reason
+    assert list(folder.rglob("*.md")) == []
+
+
+def test_what_is_contained_or_erased_is_gone_from_every_session_s_folder(memory: Memory) -> None:
+    bad, gone = written(memory, agent(memory), "Poison"), written(memory, agent(memory), "Code zebra7QuartzCanary19")
+    folder = memory.root.state / "projections" / "ses-0123abcd"
+    folder.mkdir(parents=True)
+    both = reading(f"/memory/{bad.id}.md", f"/memory/{gone.id}.md")
+    assert Projection(folder).serve(memory, agent(memory), both).allow
+    contain(memory, owner(memory), bad.id, "poisoned")
+    assert [path.stem for path in folder.rglob("*.md")] == [gone.id]
+    erase(memory, owner(memory), (gone.id,), "asked for")
+    assert list(folder.rglob("*.md")) == []
 
 
 def test_a_folder_that_cannot_be_written_stops_the_tool(memory: Memory, folder: Path) -> None:
