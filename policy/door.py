@@ -4,6 +4,7 @@ Owns no state but the policy in force. When the log cannot be written the caller
 so nothing proceeds.
 """
 
+import threading
 from collections.abc import Callable
 
 from amem.logs.schema import PolicyDecision
@@ -25,6 +26,8 @@ class Door:
         self._clock = clock
         self._look: Callable[[], PolicyEngine | None] = lambda: None
         self._generation = 0
+        self._turn = threading.Lock()
+        """Held from the look to the swap: what was looked up first would else be put in force last, and stay."""
 
     @property
     def version(self) -> str:
@@ -42,9 +45,10 @@ class Door:
 
     def generation(self) -> int:
         """How often what is in force has changed, this moment included. Raises what the look raises."""
-        if (engine := self._look()) is not None:
-            self.swap(engine)
-        return self._generation
+        with self._turn:
+            if (engine := self._look()) is not None:
+                self.swap(engine)
+            return self._generation
 
     def concerns(self, action: str, domain: str) -> bool:
         """Whether anything but the built-in policy has a word in an action (`PolicyEngine.concerns`)."""

@@ -12,12 +12,13 @@ import hashlib
 import itertools
 import json
 import operator
+import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -136,8 +137,9 @@ class PolicyEngine:
         """The same over the data."""
         self._concerns: Mapping[Rule, Sequence[_Concern]] = {}
         if self._rules or not self._paged:
+            modules = self._modules[:1] if self._paged else self._modules  # the pages are ours: the self-test looks at them
             for domain in dict.fromkeys(("", *(rule.domain or "" for rule in self._rules))):
-                _build(self._modules, self._of(domain), self._data_json)
+                _build(modules, self._of(domain), self._data_json)
             self._concerns = {rule: _concerns(rule.policy, rule.text) for rule in self._rules}
 
     def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
@@ -334,13 +336,29 @@ def text(modules: Sequence[Module]) -> str:
 
 
 def sources(policy_dir: Path) -> tuple[Module, ...]:
-    """The policy in force: the root's `policy/*.rego` in the order of their names, or the built-in one when there is none."""
-    found = sorted(policy_dir.glob("*.rego")) if policy_dir.is_dir() else []
-    return tuple(map(_module, found)) or builtin()
+    """The policy in force: the root's `policy/*.rego` in the order of their names, or the built-in one when there is none.
+
+    All of them are read from one folder, also when another takes its place meanwhile. Raises ConfigError.
+    """
+    try:
+        folder = os.open(policy_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return builtin()
+    except OSError as error:
+        raise ConfigError(f"{policy_dir}: {error}") from error
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".rego"))
+        return tuple(_module(policy_dir / name, folder) for name in names) or builtin()
+    finally:
+        os.close(folder)
 
 
 def load(
-    policy_dir: Path, data: Mapping[str, Any], rules: Sequence[Module | Rule] = (), exemptions: Sequence[Exemption] = ()
+    policy_dir: Path,
+    data: Mapping[str, Any],
+    rules: Sequence[Module | Rule] = (),
+    exemptions: Sequence[Exemption] = (),
+    clock: Clock = now,
 ) -> PolicyEngine:
     """The policy in force over `data`, after a self-test of the engine.
 
@@ -352,7 +370,7 @@ def load(
     wrong = mismatches()
     if wrong:
         raise IntegrityError(f"the policy engine failed its self-test: {'; '.join(wrong)}", hint="amem doctor")
-    return PolicyEngine(sources(policy_dir), data, rules, exemptions)
+    return PolicyEngine(sources(policy_dir), data, rules, exemptions, clock=clock)
 
 
 class Outline(NamedTuple):
@@ -404,14 +422,18 @@ class _Concern(NamedTuple):
     """The other tests."""
 
 
-def _concerns(name: str, text: str) -> list[_Concern]:
-    """What each denial of a module asks for in its first statements, as far as they are tests that `_TESTS` knows."""
-    return [
+@lru_cache(_CACHED)
+def _concerns(name: str, text: str) -> tuple[_Concern, ...]:
+    """What each denial of a module asks for in its first statements, as far as they are tests that `_TESTS` knows.
+
+    It is kept: to get the syntax tree takes most of the time of a reload, and most of the rules are those that were in force before.
+    """
+    return tuple(
         _first_asked(body)
         for rule in syntax(name, text)["rules"]
         if _head(rule)[0] == "deny"
         for body in rule.get("Spec", {}).get("bodies") or [{}]
-    ]
+    )
 
 
 def _first_asked(body: Any) -> _Concern:
@@ -544,9 +566,11 @@ class _Running(threading.local):
 _running = _Running()
 
 
-def _module(path: Path) -> Module:
+def _module(path: Path, folder: int | None = None) -> Module:
+    """A module in a file, in an open folder if one is given. Raises ConfigError."""
     try:
-        return path.name, path.read_text(encoding="utf-8")
+        with open(os.open(path.name if folder is not None else path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), encoding="utf-8") as file:
+            return path.name, file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
 

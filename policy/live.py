@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from amem.errors import AmemError, UnavailableError
+from amem.model.clock import Clock, now
 from amem.policy import engine as policy
 from amem.settings.grants import IMPORTED_NS
 from amem.settings.grants import load as load_grants
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _File = tuple[str, int, int, int, int]
 _Stamp = tuple[_File | None, ...]
+_TRIES = 20
+"""Readings of files that change while they are read."""
 _UNSETTLED_NS = 50_000_000
 """A file written this shortly before it was read may be written again within the clock's grain, with the same stat."""
 
@@ -39,12 +43,13 @@ class Record(Protocol):
 class Live:
     """What is in force in a root, as its files say it at this moment. Safe to use from several threads."""
 
-    def __init__(self, root: "Root", grants: "Grants", record: Record | None = None) -> None:
+    def __init__(self, root: "Root", grants: "Grants", record: Record | None = None, clock: Clock = now) -> None:
         self.grants = grants
         self.on_change: Callable[[Grants], None] = lambda grants: None
         """Called with the new grants before the first decision under them."""
         self._root = root
         self._record = record
+        self._clock = clock
         self._behind = False
         """Whether the record's policies changed and are not in force yet."""
         self._grants, self._folder = str(root.grants), str(root.policy)
@@ -58,17 +63,33 @@ class Live:
     def look(self) -> "PolicyEngine | None":
         """The policy over the grants, made anew, when either changed since the last look; else None. Raises AmemError."""
         with self._lock:
-            stamp = self._stamp()  # before the files are read: what changes meanwhile is seen by the next look
+            stamp = self._stamp()  # before the files are read: what changes meanwhile is seen
             self._behind = self._behind or (self._record is not None and self._record.changed())
             if stamp == self._seen and not self._behind:
                 return None
-            found = load_grants(self._root.grants)
-            engine = self._engine(found)
+            found, engine, stamp = self._read(stamp)
             self._behind = False
             self.grants = found
             self.on_change(found)
             self._keep(stamp, time.time_ns())
             return engine
+
+    def _read(self, stamp: _Stamp) -> "tuple[Grants, PolicyEngine, _Stamp]":
+        """What the files say together: read again when one changed meanwhile, so that half of one policy never meets half of another."""
+        for last in [False] * _TRIES + [True]:
+            before = stamp
+            try:
+                found = load_grants(self._root.grants)
+                engine = self._engine(found)
+            except AmemError:
+                stamp = self._stamp()
+                if last or stamp == before:
+                    raise
+            else:
+                stamp = self._stamp()
+                if stamp == before:
+                    return found, engine, stamp
+        raise UnavailableError("the policy's files change faster than they can be read", hint="amem policy show")
 
     def start(self) -> "PolicyEngine":
         """The policy in force at the start, over the grants that were given. Raises AmemError."""
@@ -78,10 +99,11 @@ class Live:
             return self._engine(self.grants)
 
     def _engine(self, grants: "Grants") -> "PolicyEngine":
+        data = policy.grants_data(grants)
         if self._record is None:
-            return policy.load(self._root.policy, policy.grants_data(grants))
+            return policy.load(self._root.policy, data, clock=self._clock)
         found = self._record.load(grants)
-        return policy.load(self._root.policy, policy.grants_data(grants), found.rules, found.exemptions)
+        return policy.load(self._root.policy, data, found.rules, found.exemptions, self._clock)
 
     def _keep(self, stamp: _Stamp, read_ns: int) -> None:
         """Take what was read for what the files hold, unless they changed close to, or after, the reading."""

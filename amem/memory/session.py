@@ -273,7 +273,7 @@ def open_memory(root: "Root", grants: "Grants", clock: Clock = now) -> Memory:
     else:
         index.refresh()
     policies = Policies(root, clock)
-    live = Live(root, grants, policies)
+    live = Live(root, grants, policies, clock)
     door = Door(live.start(), logs.append, clock)
     memory = Memory(root, grants, door, index, Store(root), logs.append, clock, logs, policies)
     live.on_change = memory.granted

@@ -180,7 +180,7 @@ def test_an_exception_is_over_with_the_claim_of_its_task(memory: Memory) -> None
     more = f'exception_to = "pol-L2-001"\ntask = "{task}"\nexpires_at = 2100-01-01\n'
     in_force(memory, body("pol-L2-002", rego="", more=more))
     assert isinstance(put(memory, session, "How", type="method"), Written)
-    memory.ledger.release(task, by="system", fence=session.fence, session=session.id)
+    memory.ledger.release(task, by="system", fence=taken.fence, session=session.id)  # type: ignore[union-attr]
     assert why_not(put(memory, session, "How else", type="method")) == "no_methods"
     memory.ledger.claim_one(task, by="agent:codex", session="ses-01234567")
     assert why_not(put(memory, session, "How then", type="method")) == "no_methods"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.errors import AmemError, ConfigError
+from amem.errors import AmemError, ConfigError, UnavailableError
 from amem.model.clock import now
 from amem.model.label import Label
 from amem.policy import live as live_module
@@ -126,3 +126,33 @@ def test_a_file_that_changed_since_the_process_began_is_read_at_the_first_look(r
     monkeypatch.setattr(live_module, "IMPORTED_NS", 0)
     live = Live(root, stale)
     assert live.look() is not None and live.grants.owner == "human:o:m"
+
+
+def between(live: Live, monkeypatch: pytest.MonkeyPatch, *texts: str) -> None:
+    """Have the root's policy written anew while it is read, once for each text."""
+    read, left = live._engine, list(texts)
+
+    def engine(found: grants.Grants) -> object:
+        try:
+            return read(found)
+        finally:
+            if left:
+                (Path(live._folder) / "site.rego").write_text(left.pop(0))
+
+    monkeypatch.setattr(live, "_engine", engine)
+
+
+def test_what_changes_while_it_is_read_is_read_again(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    door, live = watched(root)
+    between(live, monkeypatch, CLOSED.replace("closed", "half_of_it"), CLOSED.replace("closed", "all"))
+    (root.policy / "site.rego").write_text("package amem\ndecision := {")  # as an editor may leave it for a moment
+    assert door.decide(asked()).code == "all"
+    assert door.generation() == 1
+
+
+def test_what_never_stays_is_not_decided_by(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    door, live = watched(root)
+    between(live, monkeypatch, *(CLOSED.replace("closed", f"code{'x' * n}") for n in range(live_module._TRIES + 2)))
+    (root.policy / "site.rego").write_text(CLOSED)
+    with pytest.raises(UnavailableError):
+        door.decide(asked())
