@@ -100,7 +100,7 @@ oracle: build/oracle/lib/opa_bindings ## install OPA, which the policy tests com
 
 test-real: $(READY) build/gateway/bin/litellm ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
-	@$(BIN)/python -m pytest -q -m "real_harness or real"
+	@$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "real_harness or real"
 
 bench: $(READY) ## the benchmark table (ONLY=P1,P4)
 	@$(BIN)/python scripts/bench.py $(if $(ONLY),--only $(ONLY))

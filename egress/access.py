@@ -86,6 +86,8 @@ class Access:
     """Keeps each call's request and answer; None where the domain's grant says not to."""
     clock: Clock = field(default=now, repr=False)
     idle_s: float = IDLE_S
+    silent: Callable[[str], None] = lambda sentence: None
+    """Told when a harness's call is refused because its destination fell silent again and again."""
     role: Role | None = None
     """Of amem's own calls; None for a harness's."""
     slots: Slots | None = None

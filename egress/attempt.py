@@ -27,6 +27,8 @@ class Attempt:
     route: Route
     status: int = 0
     refused: str | None = None
+    heard_s: float | None = None
+    """When it left, or the last of its answer came; None for a call that did not leave."""
     first_s: float | None = None
     partial: bool = False
     reason: str | None = None
@@ -43,6 +45,11 @@ class Attempt:
             self.reader.feed(piece)
         if self.context is not None:
             self.context.feed(piece)
+
+    @property
+    def whole(self) -> bool:
+        """Whether a good answer came to its end."""
+        return 200 <= self.status < 300 and not self.partial and self.reason is None
 
     @property
     def counted(self) -> bool:

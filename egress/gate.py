@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from amem.egress import routes, spend, vendor
 from amem.egress.access import Access
+from amem.egress.admit import Lane
 from amem.egress.flow import Call, Kind
 from amem.egress.identity import REQUIRE_BROKEN
 from amem.egress.meter import Meter
 from amem.egress.routes import Route, Way
+from amem.egress.silence import SILENCES, Silences
 from amem.egress.spend import Spent
 from amem.logs.schema import PolicyDecision
 from amem.model import ids
@@ -32,6 +34,9 @@ from amem.settings.grants import Spend
 _log = logging.getLogger(__name__)
 _model_call = lru_cache(maxsize=64)(requests.model_call)
 """The calls of a session differ in little: a request that was made and checked once is put again."""
+
+
+SILENT = "upstream_silent"
 
 
 class Refusal(NamedTuple):
@@ -60,11 +65,16 @@ class Gate:
         self._access = access
         self._meter = meter
         self._broken: set[str] = set()
+        self._silences = Silences(access.idle_s)
 
     def broken(self, route: Route) -> None:
         """An answer said that its destination did not keep what is required of it: nothing more of this session goes there (B18)."""
         self._broken.add(route.destination)
         _log.warning("session %s: %s did not keep what grants.toml requires of it", self._access.session, route.destination)
+
+    def ended(self, route: Route, now_s: float, *, whole: bool, silent_s: float) -> None:
+        """A call that had left is over: its answer came whole, or nothing of it came for so long at its end."""
+        self._silences.ended(route.destination, now_s, whole=whole, silent_s=silent_s)
 
     def stranger(self, presented: str | None) -> str | None:
         """Why a caller with this credential is not this session's harness; None when it is."""
@@ -81,12 +91,14 @@ class Gate:
         token = self._access.token
         return None if token is None or _same(presented, token) else "the call does not carry this session's token"
 
-    def refusal(self, call: Call, route: Route) -> Refusal | None:
+    def refusal(self, call: Call, route: Route, now_s: float) -> Refusal | None:
         """Why this call may not leave with the label of this moment; None when it may. The decision is in the log either way."""
         if call.kind is Kind.CONTROL and route.auth is not routes.Auth.SUBSCRIPTION:
             return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
         if route.destination in self._broken:
             return self._unkept(route)
+        if self._access.lane is Lane.HARNESS and self._silences.resting(route.destination, now_s):
+            return self._silent(route)
         if (tools := vendor.server_tools(call)) and (refused := self._around(route.destination, tools)) is not None:
             return refused
         return self._decided(
@@ -94,14 +106,22 @@ class Gate:
         )
 
     def _unkept(self, route: Route) -> Refusal:
-        facts: dict[str, object] = {"code": REQUIRE_BROKEN, "destination": route.destination, "require": dict(route.require)}
+        self._log_refusal({"code": REQUIRE_BROKEN, "destination": route.destination, "require": dict(route.require)})
+        wanted = ", ".join(f"{member} {value}" for member, value in route.require.items())
+        return Refusal(REQUIRE_BROKEN, f"{route.destination} answered an earlier call outside of what grants.toml requires: {wanted}")
+
+    def _silent(self, route: Route) -> Refusal:
+        self._log_refusal({"code": SILENT, "destination": route.destination})
+        sentence = f"{route.destination} fell silent in {SILENCES} answers one after another, so it is not asked again for now"
+        self._access.silent(sentence)
+        return Refusal(SILENT, sentence)
+
+    def _log_refusal(self, facts: dict[str, object]) -> None:
         try:
             if self._access.note is not None:
                 self._access.note(denied(self._access, "model_call", facts))
         except Exception:  # an outer edge: it is refused either way
             _log.exception("session %s: a refusal could not be logged", self._access.session)
-        wanted = ", ".join(f"{member} {value}" for member, value in route.require.items())
-        return Refusal(REQUIRE_BROKEN, f"{route.destination} answered an earlier call outside of what grants.toml requires: {wanted}")
 
     def tunnel(self, way: Way) -> Refusal | None:
         """Why a tunnel may not open with the label of this moment. What goes through it is not seen, so any model may be called."""

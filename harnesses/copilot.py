@@ -71,6 +71,8 @@ HARNESS = Harness(
     install="make harnesses HARNESS=copilot",
     answer=AnswerKind.TEXT,
     hooks=HOOKS,
+    # The folder is trusted, or it would ask; then any of these may end all hooks, those of Claude Code too (1.0.102, 2026-11).
+    masked=tuple(f"{folder}/{name}" for folder in (".github/copilot", ".claude") for name in ("settings.json", "settings.local.json")),
     mcp_tool="memory-{tool}",
     model_required=frozenset({Auth.KEY, Auth.GATEWAY}),
     login=Login(

@@ -141,7 +141,7 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         *((Step("sockets", (SOCKETS,)),) if spec.ports else ()),
         Step("private"),
         *(
-            Step("take", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real))
+            Step("take", (bind.target, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real))
             for bind in placed
             if not _idmapped(bind.source, host)
         ),
@@ -211,7 +211,7 @@ def _identity(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> l
         return [Step("clone", (spec.user_id, host.user, host.group, False))]
     owners = {source: (owner, group) for source, owner, group in host.idmap_owners}
     shown = [
-        Step("idmap", (bind.source, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real, *owners[bind.source], OUTSIDE_ID))
+        Step("idmap", (bind.target, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real, *owners[bind.source], OUTSIDE_ID))
         for bind in placed
         if bind.source in owners
     ]
@@ -310,9 +310,9 @@ def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:
     for bind in placed:
         above = [other for other in placed if other.target != bind.target and is_below(bind.target, other.target)]
         if above:
-            steps.append(Step("put_beneath", (bind.source, bind.target, above[-1].target == spec.home_inside)))
+            steps.append(Step("put_beneath", (bind.target, bind.target, above[-1].target == spec.home_inside)))
         else:
-            steps.append(Step("put", (bind.source, bind.target)))
+            steps.append(Step("put", (bind.target, bind.target)))
     return steps
 
 

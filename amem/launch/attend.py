@@ -30,7 +30,14 @@ LIMITS = {
     "file_size": ("it wrote a file beyond the limit", "{file_size_bytes} bytes; --max-file-size"),
 }
 """By the word that is a session's `reason`: what happened, and the limit that it ran into."""
+SILENCE = "upstream_silent"
+HOW = {
+    "timeout": "its time limit", "stopped": "it was stopped", "empty_answer": "it printed no answer", SILENCE: "its provider fell silent",
+    **{name: what for name, (what, _) in LIMITS.items()},
+}  # fmt: skip
+"""How a session ended, by its `reason`; its exit code says it where there is none of these."""
 MAX_ANSWER_BYTES = 64 << 20
+MAX_ERROR_BYTES = 4 << 10
 TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
 
 
@@ -54,6 +61,8 @@ class Outcome:
         self.label = label
         self.notes: list[str] = []
         """Sentences for the person."""
+        self.errors = bytearray()
+        """The end of what a headless harness wrote to stderr."""
 
 
 class Ended(NamedTuple):
@@ -94,6 +103,9 @@ def attend(sitting: Sitting, running: "Running") -> None:
     def output(stream: int, data: bytes) -> None:
         if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
             kept.extend(data)
+        if stream == 2:
+            outcome.errors.extend(data)
+            del outcome.errors[:-MAX_ERROR_BYTES]
         if stream == 2 or ready.launch.answer is AnswerKind.TEXT:
             sitting.on_output(stream, data)
 
@@ -115,11 +127,12 @@ def attend(sitting: Sitting, running: "Running") -> None:
         outcome.answer = said.text
         if said.error:
             outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
+            outcome.errors.extend(f"\n{said.error}".encode()[:MAX_ERROR_BYTES])
         if ready.launch.answer is not AnswerKind.TEXT and said.text:
             sitting.on_output(1, said.text.encode() + b"\n")
     filed = work.settle()
     _left(outcome, work.session, filed)
-    ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped)
+    ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped, silent=work.silent)
     if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
         what, bound = LIMITS[limit]
         outcome.notes.append(f"the session ended because {what} ({bound.format(**ready.plan.limits._asdict())})")
@@ -128,6 +141,8 @@ def attend(sitting: Sitting, running: "Running") -> None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
         _end_server(sitting)
+    elif _unnoted(asked, outcome, ended):
+        _left(outcome, work.session, work.leave(undone(ready, outcome, how(ended, code))))
     if ready.login is not None:
         from amem.launch.login import carry_home
 
@@ -138,6 +153,21 @@ def attend(sitting: Sitting, running: "Running") -> None:
     outcome.notes += _alarms(sitting)
     outcome.label = work.session.label if work.session else ready.plan.label
     outcome.exit, outcome.reason = ended
+
+
+def how(ended: Ended, code: int | None) -> str:
+    """How a session ended that did not end well, in a few words."""
+    return HOW.get(ended.reason or "", f"exit code {code}")
+
+
+def undone(ready: "Prepared", outcome: Outcome, how: str) -> str:
+    """The launcher's note on a session that ended before its work was done."""
+    from amem.launch import leftover
+
+    errors = bytes(outcome.errors).decode("utf-8", "replace").strip()
+    return leftover.handoff(
+        ready.plan.harness, ready.home, ready.id, how=how, answer=outcome.answer or "", errors=errors, noted=bool(outcome.handoffs)
+    )  # fmt: skip
 
 
 def _end_server(sitting: Sitting) -> None:
@@ -179,7 +209,13 @@ def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:
     outcome.notes += filed.problems
 
 
-def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None) -> Ended:
+def _unnoted(asked: "Asked", outcome: Outcome, ended: Ended) -> bool:
+    """Whether a headless run failed before there was anything that a hook or the launcher could make a note of."""
+    failed = ended.exit != 0 and ended.reason != "no_handoff"
+    return failed and asked.prompt is not None and not asked.no_handoff and not outcome.handoffs and not outcome.held
+
+
+def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None, silent: str | None) -> Ended:
     """The exit code, in this order: the time limit, the harness's own, an empty answer, no handoff, 0."""
     if late:
         outcome.notes.append("the session was ended by its time limit")
@@ -187,9 +223,13 @@ def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stoppe
     if stopped is not None:
         outcome.notes.append(f"the session was stopped: {stopped}")
         return Ended(code, "stopped")
+    if silent is not None:
+        outcome.notes.append(silent)
     if code != 0:
-        return Ended(code, "harness")
+        return Ended(code, SILENCE if silent is not None else "harness")
     if asked.prompt is not None and not (outcome.answer or "").strip():
+        if silent is not None:
+            return Ended(EMPTY_ANSWER, SILENCE)
         outcome.notes.append("the harness ended well but printed no answer; that is not taken for success")
         return Ended(EMPTY_ANSWER, "empty_answer")
     if asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:

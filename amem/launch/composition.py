@@ -4,7 +4,8 @@
 database connection belong to the thread that made them. What takes time to import is imported in `serve`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,8 @@ class Composition:
         self.session: Session | None = None
         self.stopped: str | None = None
         """Why the session was stopped; no call leaves from then on."""
+        self.silent: str | None = None
+        """Why a call was refused: its provider fell silent again and again."""
         self.heard: Callable[[], None] = lambda: None
         """Called for each request to the egress."""
         self._ready = ready
@@ -99,6 +102,9 @@ class Composition:
             self.heard()
             return self.stopped or force.revoked()
 
+        def silent(sentence: str) -> None:
+            self.silent = sentence
+
         access = Access(
             session=session.id,
             principal=session.principal,
@@ -111,6 +117,7 @@ class Composition:
             decide=memory.door.decide,
             asks=lambda action: memory.door.concerns(action, session.domain),
             stopped=stopped,
+            silent=silent,
             generation=force.generation,
             note=memory.append,
             token=self._token,
@@ -170,19 +177,29 @@ class Composition:
             return Filed()
         noted = waiting(self._ready.home)
         unnoted = None if noted or self._client or (self.session is not None and self.session.handoffs) else self.transcript
-        if not noted and unnoted is None:
+        if unnoted is not None:
+            from amem.launch import leftover
+
+            return self.leave(leftover.note(self._ready.plan.harness, unnoted, self._ready.id))
+        if not noted:
             return Filed()
-        from amem.launch import leftover
+        with self._filing() as (memory, session):
+            return file_notes(memory, session, self._ready.home)
+
+    def leave(self, note: str) -> Filed:
+        """File a note of the launcher's own in the session's name; once nothing of it runs any more."""
+        with self._filing() as (memory, session):
+            return file_note(memory, session, note, left_by="launcher")
+
+    @contextmanager
+    def _filing(self) -> "Iterator[tuple[Memory, Session]]":
         from amem.memory.session import open_memory
 
         memory = open_memory(self._settings.root, self._settings.grants)
         try:
             if self.session is None:
                 self.session = self._open(memory)
-            if unnoted is not None:
-                told = leftover.note(self._ready.plan.harness, unnoted, self._ready.id)
-                return file_note(memory, self.session, told, left_by="launcher")
-            return file_notes(memory, self.session, self._ready.home)
+            yield memory, self.session
         finally:
             memory.close()
 
@@ -219,14 +236,17 @@ class Composition:
         return find(self._ready.plan.harness, self._ready.home)
 
     def unguarded(self) -> str | None:
-        """That the harness called tools without asking the guard, for a person; None where it asked, or what it called is not known.
+        """That the harness called tools without asking the guard, for a person; None where it asked.
+
+        Counted are the calls of its transcript or, where it tells less, those of memory tools.
 
         A harness lets a tool run whose hook is missing, dead or late; some calls that it refuses by itself it does not ask about.
         """
         harness = self._ready.plan.harness
-        if self.transcript is None or self._mcp is None or all(hook.kind is not HookKind.PRE_TOOL for hook in harness.hooks):
+        if self._mcp is None or all(hook.kind is not HookKind.PRE_TOOL for hook in harness.hooks):
             return None
-        calls, asked = sum(len(turn.tools) for turn in self.transcript.read.turns), self._mcp.asked
+        told = sum(len(turn.tools) for turn in self.transcript.read.turns) if self.transcript is not None else 0
+        calls, asked = max(told, self._mcp.calls), self._mcp.asked
         if asked * 2 >= calls:
             return None
         return (

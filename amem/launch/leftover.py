@@ -4,6 +4,7 @@ Everything here comes out of a sandbox and is read as hostile input: through the
 """
 
 import os
+import re
 from fnmatch import fnmatchcase
 from io import BytesIO
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from amem.hooks import outbox, turns
 from amem.sandbox.reader import Refused, names, read_file
 
 MAX_OUTPUT = 24 << 10
-MAX_ERRORS = 4 << 10
 MAX_TRANSCRIPT_BYTES = 64 << 20
 """Of all that are looked at. The worst of that size takes some ten seconds of a processor (2026-11)."""
 MAX_NAMES = 200
@@ -52,9 +52,14 @@ class Tail:
         return f"[…]\n{found}" if self._cut else found
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""Harnesses colour what they print, and a note with control characters in it would be held."""
+
+
 def handoff(harness: Harness, home: str, session: str, *, how: str, answer: str, errors: str, noted: bool) -> str:
-    """The launcher's handoff about a session that left its task undone. `how` says how it ended; `noted`: it left a note of its own."""
-    parts = [f"The harness {harness.name} ended before the task was completed: {how}.", "Left by the launcher, not by the agent."]
+    """The launcher's handoff about a session that left its work undone. `how` says how it ended; `noted`: it left a note of its own."""
+    parts = [f"The harness {harness.name} ended before its work was done: {how}.", "Left by the launcher, not by the agent."]
+    answer, errors = _COLOUR.sub("", answer), _COLOUR.sub("", errors)
     if answer.strip():
         parts.append("What it said last:\n\n" + outbox.fenced(_end(answer.strip(), MAX_OUTPUT)))
     elif not noted and (found := find(harness, home)) is not None:

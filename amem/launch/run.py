@@ -49,6 +49,9 @@ SOCKET_PLACE = "/run/amem"
 RELAY = (*HOOK, "relay", str(PORT), f"{SOCKET_PLACE}/egress.sock")
 """What starts a harness whose egress is reached through a relay inside."""
 
+NOTHING = os.path.join(os.path.dirname(os.path.realpath(base.__file__)), "assets", "nothing.json")
+"""What stands in place of settings that could switch the hooks off: Gemini ends at a file that is no JSON (0.61.0, 2026-11)."""
+
 OWN_TREE = (
     "amem is imported from this work tree: its own folders are read-only inside, but a module that a session adds beside them "
     "(sitecustomize.py, say) can run when amem next starts; look at `git status` first"
@@ -140,6 +143,8 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         named = ", ".join(each.name for each in masked)
         raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
     path = host.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
+    switches = tuple(care.existing(found.place, found.harness.masked))
+    covered, emptied = (switches, ()) if found.backend.name == "seatbelt" else ((), switches)
     inside = spec.SandboxSpec(
         argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
         env=tuple(
@@ -155,13 +160,13 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         home_inside=facts.home,
         port=PORT,
         memory_dir=None,
-        binds=_binds(found),
+        binds=(*_binds(found), *(spec.Bind(NOTHING, path) for path in emptied)),
         interactive=asked.interactive,
         limits=found.limits,
         ports=asked.ports,
         host_ports=asked.host_ports,
         read_only=asked.only_shown,
-        hidden=tuple(dict.fromkeys((*care.existing(found.place, found.harness.masked), *(each.path for each in masked), *key_folder()))),
+        hidden=tuple(dict.fromkeys((*covered, *(each.path for each in masked), *key_folder()))),
         protect=(
             *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
             *host.git_hooks(host_home, config_home),

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from amem.errors import AmemError, UnavailableError, UsageError
 from amem.hooks import outbox
-from amem.launch import evidence, grading, leftover, prompt, run
-from amem.launch.attend import LIMITS, NO_HANDOFF, Ended, Outcome, Sitting, stoppable
+from amem.launch import evidence, grading, prompt, run
+from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, how, stoppable, undone
 from amem.launch.composition import Composition
 from amem.launch.evidence import Evidence
 from amem.launch.grading import Grade, Grading
@@ -261,19 +261,12 @@ class _Shift:
         self._nursery = nursery
         self._wanted = wanted
         self._grading = wanted.grading
-        self._errors = leftover.Tail(leftover.MAX_ERRORS)
 
     def run(
         self, asked: Asked, checked: run.Prepared, settings: run.Settings, stage: "Stage", composition: Composition, served: Served,
         presence: Presence, on_output: Callable[[int, bytes], None],
     ) -> None:  # fmt: skip
         """Run the harness on the task. Raises AmemError when it could not start; the task is given back then."""
-
-        def output(stream: int, data: bytes) -> None:
-            if stream == 2:
-                self._errors.add(data)
-            on_output(stream, data)
-
         self._keeper = Keeper(self._desk.beat, self._claim.lease_s, self._claim.sent_at, lambda why: self._interrupts.strike())
         self._keeper.start()
         try:
@@ -290,7 +283,7 @@ class _Shift:
             self._outcome = Outcome(session=ready.id, label=ready.plan.label)
             self._sitting = sitting = Sitting(
                 asked=asked._replace(prompt=text, no_handoff=True), ready=ready, work=composition, served=served, presence=presence,
-                outcome=self._outcome, on_output=output, began=self._interrupts.attend, finish=self._finish,
+                outcome=self._outcome, on_output=on_output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
             self._worked.session = self._outcome
             run.confine(sitting, settings, stage, self._note, self._facts)
@@ -429,18 +422,12 @@ class _Shift:
 
     def _leftover(self, ended: Ended) -> dict[str, Any]:
         """What the launcher leaves on a task that its harness did not complete."""
-        harness, code = self._ready.plan.harness, self._outcome.harness_exit
-        known = {"timeout": "its time limit", "stopped": "it was stopped", **{name: what for name, (what, _) in LIMITS.items()}}
-        how = known.get(ended.reason or "", f"exit code {code}")
-        if self._interrupts.struck:
-            how = "a person ended it"
-        own = bool(self._outcome.handoffs)
-        text = leftover.handoff(
-            harness, self._ready.home, self._ready.id, how=how, answer=self._outcome.answer or "", errors=self._errors.text(), noted=own
-        )
+        code = self._outcome.harness_exit
+        ending = "a person ended it" if self._interrupts.struck else how(ended, code)
+        text = undone(self._ready, self._outcome, ending)
         # The same failure three times running is for a person to look at; a limit or a person's word is none.
         failed = ended.reason == "harness" and code not in ENDED_BY_SIGNAL and not self._interrupts.struck
-        sentence = f"{harness.name} ended before it was completed: {how}"
+        sentence = f"{self._ready.plan.harness.name} ended before it was completed: {ending}"
         return {"handoff": text, "why": None if failed else sentence, "blocker": sentence if failed else None}
 
 

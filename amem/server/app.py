@@ -61,6 +61,8 @@ class McpApp:
         """How many tool calls the guard was asked about."""
         self._stopping = asyncio.Event()
         self._listed = asyncio.Event()
+        self.calls = 0
+        """Memory tools that were called."""
         self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -143,6 +145,7 @@ class McpApp:
 
     async def call(self, name: str, arguments: object) -> replies.Reply:
         """Run one tool in the memory thread."""
+        self.calls += 1
         loop = asyncio.get_running_loop()
 
         def run() -> replies.Reply:

@@ -171,6 +171,17 @@ def test_a_harness_that_fails_exits_with_its_code_before_4_is_considered(place: 
     assert place.launch("--prompt", "hello", "--", "sh", "-c", "exit 7").code == 7
 
 
+def test_a_harness_that_fails_before_its_model_spoke_leaves_the_launchers_note(place: Place, provider: Running) -> None:
+    """What the next session has to start from is why this one did not."""
+    place.destination(provider.url)
+    for script, found in (("echo no ladder >&2; exit 7", ["exit code 7", "no ladder"]), ("true", ["it printed no answer"])):
+        done = place.launch("--prompt", "hello", "--json", "--", "sh", "-c", script)
+        assert done.code in (7, 1)
+        (note,) = [place.amem("get", id, "--json").json for id in done.json["handoffs"]]
+        assert note["left_by"] == "launcher" and all(words in note["body"] for words in found), note["body"]
+        assert place.launch("--no-handoff", "--prompt", "hello", "--json", "--", "sh", "-c", script).json["handoffs"] == []
+
+
 def test_a_time_limit_ends_the_session_with_124(place: Place, provider: Running) -> None:
     place.destination(provider.url)
     done = place.launch("--timeout", "1s", "--", "sh", "-c", "trap '' TERM; sleep 600")
@@ -185,6 +196,33 @@ def test_a_note_that_a_hook_left_is_filed_as_the_handoff_of_last_resort(place: P
     assert done.code == 0, done.err
     handoff = place.amem("handoff", "show", "--json").json
     assert handoff["left_by"] == "hook" and "Stopped before the import" in handoff["body"]
+
+
+FAKE = """#!{python}
+import json, os, subprocess, sys
+sys.path.insert(0, os.getcwd())
+import agent
+if {asks}:
+    event = {{"tool_name": "mcp__memory__handoff", "tool_input": {{}}}}
+    subprocess.run(["/opt/memory/memory", "hook", "pre-tool", "claude"], input=json.dumps(event), text=True, check=True)
+agent.Memory(os.environ["MEMORY_MCP_URL"], None).call("handoff", {{"body": "Counted."}})
+print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "result": "done"}}))
+"""
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["live", "dead"])
+def test_a_session_whose_hooks_are_dead_does_not_pass_for_guarded(place: Place, provider: Running, asks: bool) -> None:
+    """A program that goes by the name of a harness, or a version of it that runs no hooks."""
+    place.destination(provider.url)
+    shutil.copy(PROJECT / "examples" / "agent.py", place.tree)
+    program = place.base / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(FAKE.format(python=sys.executable, asks=asks))
+    program.chmod(0o755)
+    path = f"{program.parent}:{place.environment['PATH']}"
+    done = place.launch("--prompt", "x", "--json", harness="claude", PATH=path)
+    assert (done.code, done.json["answer"]) == (0, "done"), done.err
+    assert ("the guard was asked about 0 of 1 tool calls" in done.err) != asks
 
 
 def test_a_note_that_is_a_link_to_a_secret_is_not_followed(place: Place, provider: Running) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from amem.egress.silence import SILENCES
 from amem.harnesses import compat, registry
 from amem.harnesses.base import Auth
 from amem.testing.provider import Running
@@ -64,6 +65,7 @@ def test_the_whole_job_in_every_mode(place: Place, provider: Running, login: lab
     assert done.code == 0, done.err + done.out
     session = done.json
     assert (session["auth"], session["answer"]) == (mode, "Done as asked.")
+    assert "the guard was asked about" not in done.err
     assert (place.tree / "made.txt").read_text() == "made-42\n"
     entry = place.amem("get", session["entries"][0], "--json").json
     assert (entry["title"], entry["author"]) == (FACT["title"], f"agent:{name}")
@@ -97,23 +99,29 @@ def test_the_whole_job_in_every_mode(place: Place, provider: Running, login: lab
     assert {f"{host}:443" for host, _, _ in login.asked} <= set(registry.load(name).tunnel_hosts)
 
 
-SWITCHES = {
-    "claude": (".claude/settings.json", '{"disableAllHooks": true, "env": {"MEMORY_MCP_URL": "http://127.0.0.1:1/mcp"}}'),
-    "codex": (".codex/config.toml", "[features]\nhooks = false\n"),
-    "gemini": (".gemini/settings.json", '{"hooksConfig": {"enabled": false}, "tools": {"enableHooks": false}}'),
-    "qwen": (".qwen/settings.json", '{"disableAllHooks": true}'),
-    "grok": (".grok/config.toml", "[features]\nhooks = false\n"),
-    "copilot": (".github/copilot/settings.json", '{"disableAllHooks": true}'),
-    "pi": (".pi/settings.json", '{"extensions": ["!**/amem.ts"]}'),
-    "opencode": ("opencode.json", '{"plugin": []}'),
+OFF = '{"version": 1, "disableAllHooks": true, "env": {"MEMORY_MCP_URL": "http://127.0.0.1:1/mcp"}}'
+CLAUDES = {".claude/settings.json": OFF, ".claude/settings.local.json": OFF}
+SWITCHES: dict[str, dict[str, str]] = {
+    "claude": CLAUDES,
+    "codex": {".codex/config.toml": "[features]\nhooks = false\n", ".codex/hooks.json": '{"hooks": {}}'},
+    "gemini": {".gemini/settings.json": '{"hooksConfig": {"enabled": false}, "tools": {"enableHooks": false}}'},
+    "qwen": {".qwen/settings.json": OFF, ".qwen/settings.local.json": OFF},
+    "grok": {".grok/config.toml": "[features]\nhooks = false\n", ".grok/hooks/off.json": '{"hooks": {}}', **CLAUDES},
+    "copilot": {".github/copilot/settings.json": OFF, ".github/copilot/settings.local.json": OFF, ".github/hooks/off.json": OFF, **CLAUDES},
+    "pi": {".pi/settings.json": '{"extensions": ["!**/amem.ts"]}'},
+    "opencode": {
+        **{name: '{"plugin": []}' for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")},
+        ".opencode/.gitignore": "x",
+    },
 }
+"""All that a repository can bring along to that end, at once."""
 
 
 def test_a_work_tree_cannot_switch_the_guard_off_and_a_note_is_left(place: Place, provider: Running, harness: str) -> None:  # noqa: F811
     """In Claude Code, Codex and Qwen Code the settings that a repository brings along beat those of the home."""
-    path, settings = SWITCHES[harness]
-    (place.tree / path).parent.mkdir(parents=True, exist_ok=True)
-    (place.tree / path).write_text(settings)
+    for path, settings in SWITCHES[harness].items():
+        (place.tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (place.tree / path).write_text(settings)
     provider.load({"steps": [shell(harness, "cat /memory/x"), {"text": "Done as asked."}]})
     ran = launch(place, harness, set_up(place, harness, Auth.KEY, provider.url))
     assert ran.done.code == 0, ran.done.err + ran.done.out
@@ -128,28 +136,35 @@ SAID = {
     "404": r"404|scripted trouble|not found|selected model .* may not exist",
     "500": r"500|scripted trouble|experiencing high demand",
     "refused": r"refused|502|unreachable|cannot be reached|failed|connection error",
-    "stall": r"stall|timed? ?out|idle|partial|closed|disconnect|incomplete|terminated|interrupt|network|decoding|reset|EOF|50[0-9]",
+    "stall": r"fell silent|timed? ?out|idle|closed|disconnect|incomplete|terminated|interrupt|network|decoding|reset|EOF|50[0-9]",
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failing_provider_ends_the_run_within_a_bound(place: Place, provider: Running, harness: str, fault: str) -> None:  # noqa: F811
-    """The launch's exit and message say what happened, and the usage line is there."""
+    """The launch's exit and message say what happened, the usage line is there, and so is a handoff."""
     url = provider.url
     if fault == "refused":
         with socket.create_server(("127.0.0.1", 0)) as free:
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
     elif fault == "stall":
-        provider.load({"steps": [{"text": "never finished " * 50, "fault": {"kind": "stall", "after": 3}}]})
+        provider.load({"by": "count", "steps": [{"text": "never finished " * 50, "fault": {"kind": "stall", "after": 3}}] * 20})
         place.environment |= {"LAB_IDLE_S": "4"}
     else:
         provider.load({"steps": [{"text": "never said"}], "errors": [{"path": "/v1", "status": int(fault), "message": "scripted trouble"}]})
     ran = launch(place, harness, set_up(place, harness, Auth.KEY, url))
     assert ran.done.code not in (0, 4, 124), ran.done.err
     session = ran.done.json
-    assert session["reason"] in ("harness", "empty_answer")
+    assert session["reason"] in ("harness", "empty_answer", *(["upstream_silent"] if fault == "stall" else []))
+    (note,) = [place.amem("get", id, "--json").json for id in session["handoffs"]]
+    assert note["left_by"] in ("hook", "launcher")
     assert re.search(SAID.get(fault, rf"{fault}|scripted trouble"), ran.done.err, re.IGNORECASE), ran.done.err
     assert session["usage"] and session["calls"] == sum(row["calls"] for row in session["usage"])
+    if fault == "stall":  # each lasts as long as an answer may be silent, ten minutes: so it is not asked on and on
+        asked = [exchange for exchange in provider.log if exchange.step is not None]
+        assert len(asked) <= SILENCES + WAYS[harness].title_retries
+        refused = sum(row.get("status", {}).get("403", 0) for row in session["usage"])
+        assert (session["reason"] == "upstream_silent") == (refused > 0), "the launch says whose fault it was"
     if fault not in ("refused", "stall"):
         assert sum(row["status"][fault] for row in session["usage"]) == session["calls"]
     if fault == "403":

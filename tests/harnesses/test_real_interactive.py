@@ -1,4 +1,4 @@
-"""The interactive form of each program, in a terminal: it starts without a first-run question, and what is typed reaches the model."""
+"""The interactive form of each program in every mode, in a terminal: it asks no first-run question, and what is typed reaches the model."""
 
 import re
 import shlex
@@ -13,7 +13,9 @@ import pytest
 from amem.harnesses.base import Auth
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Place, confinement, place, provider  # noqa: F401 - fixtures
-from tests.harnesses.ways import LIMIT_S, WAYS, set_up
+from tests.harnesses import lab
+from tests.harnesses.test_real import MODES, login  # noqa: F401 - a fixture
+from tests.harnesses.ways import LIMIT_S, command_of, model_of, set_up
 from tests.testing.installed import installed
 
 pytestmark = pytest.mark.real_harness
@@ -62,14 +64,14 @@ def terminals() -> Iterator[list[Terminal]]:
         terminal.end()
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize(("name", "mode"), MODES)
 def test_no_first_run_question_and_what_is_typed_reaches_the_model(
-    place: Place, provider: Running, terminals: list[Terminal], name: str  # noqa: F811
+    place: Place, provider: Running, login: lab.Lab, terminals: list[Terminal], name: str, mode: Auth  # noqa: F811
 ) -> None:  # fmt: skip
     installed(name)
-    provider.load({"steps": [{"text": SAID}]})
-    flags = set_up(place, name, Auth.KEY, provider.url)
-    command = place.command("launch", "--harness", name, *flags, "--model", WAYS[name].model)
+    provider.load({"steps": [{"text": SAID}], "models": [model_of(name, mode)]})
+    flags = set_up(place, name, mode, provider.url, login if mode is Auth.SUBSCRIPTION else None)
+    command = command_of(place, "launch", "--harness", name, *flags, "--model", model_of(name, mode))
     environment = {**place.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     terminals.append(terminal := Terminal(place.base / "tmux", command, environment))
     until, seen, typed_at = time.monotonic() + LIMIT_S, "", 0.0

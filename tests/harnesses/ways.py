@@ -147,16 +147,27 @@ class Ran(NamedTuple):
     took_s: float
 
 
+def model_of(harness: str, mode: Auth) -> str:
+    """The model that a launch names."""
+    way = WAYS[harness]
+    return way.plan_model or way.model if mode is Auth.SUBSCRIPTION else way.model
+
+
+def command_of(place: Place, *words: str) -> list[str]:
+    """The command, in the lab where `set_up` made one."""
+    command = place.command(*words)
+    if any(name.startswith("LAB_") for name in place.environment):
+        command[command.index("amem")] = "tests.harnesses.dialled"
+    return command
+
+
 def launch(
     place: Place, harness: str, flags: list[str], *words: str, until: Path | None = None, number: int = signal.SIGTERM
 ) -> Ran:  # fmt: skip
     """Launch headless, the session's network watched from outside; once `until` is there, the launcher is sent signal `number`."""
-    way = WAYS[harness]
-    model = way.plan_model or way.model if Auth.SUBSCRIPTION in flags else way.model
+    model = model_of(harness, Auth.SUBSCRIPTION if Auth.SUBSCRIPTION in flags else Auth.KEY)
     asked = ("launch", "--harness", harness, *flags, "--model", model, "--json", "--prompt", "do as the test says", *words)
-    command = place.command(*asked)
-    if any(name.startswith("LAB_") for name in place.environment):
-        command[command.index("amem")] = "tests.harnesses.dialled"
+    command = command_of(place, *asked)
     began = time.monotonic()
     process = subprocess.Popen(
         command, cwd=PROJECT, env=place.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -171,10 +171,16 @@ def test_a_harness_that_does_not_ask_the_guard_is_told_of(root: Root, tmp_path: 
     left(session, PLACES["claude"], (FILES / "claude.jsonl").read_bytes())
     serving = work(root, session)
     assert serving.unguarded() is None, "it was never served"
-    serving._mcp = SimpleNamespace(asked=asked)  # type: ignore[assignment]
+    serving._mcp = SimpleNamespace(asked=asked, calls=1)  # type: ignore[assignment]
     said = serving.unguarded()
     assert (said is not None) is told
     assert said is None or said.startswith("the guard was asked about 0 of 2 tool calls: Claude Code did not run its hooks")
+
+
+def test_memory_tools_that_were_called_unasked_are_told_of_without_a_transcript(root: Root, tmp_path: Path) -> None:  # noqa: F811
+    serving = work(root, ready(root, tmp_path, "claude"))
+    serving._mcp = SimpleNamespace(asked=0, calls=3)  # type: ignore[assignment]
+    assert (serving.unguarded() or "").startswith("the guard was asked about 0 of 3 tool calls")
 
 
 def test_a_full_disk_is_told_and_ends_nothing(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

@@ -32,6 +32,11 @@ def test_what_it_said_last_is_kept_and_fenced(tmp_path: Path) -> None:
     assert "exit code 137" in text and "````" in text and "six ``` so far" in text and "no ladder" in text
 
 
+def test_the_colours_of_what_it_printed_are_no_reason_to_hold_the_note(tmp_path: Path) -> None:
+    text = left(tmp_path, answer="\x1b[1msix\x1b[0m so far", errors="\x1b[91m\x1b[1mError: \x1b[0mno ladder")
+    assert "six so far" in text and "Error: no ladder" in text and "\x1b" not in text
+
+
 def test_a_killed_harness_is_read_by_its_transcript(tmp_path: Path) -> None:
     transcript(tmp_path, "0.jsonl", "The left shelf has six.")
     text = left(tmp_path)
