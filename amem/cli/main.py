@@ -84,7 +84,7 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         return exits.ERROR
     except OSError as error:
         # A full disk, a file of another user: the machine's no, not a fault of ours.
-        what = f"{error.filename}: " if error.filename else ""
+        what = f"{error.filename}: " if error.filename else "the current directory: " if error.errno == errno.ENOENT else ""
         hint = "df -h; df -i" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "amem doctor"
         output.fail(UnavailableError(f"{what}{error.strerror or error}", hint=hint), as_json)
         return exits.ERROR

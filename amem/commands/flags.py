@@ -59,6 +59,16 @@ dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; c
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def given(text: str) -> str:
+    """The text, or for `-` what comes on stdin. Raises UsageError."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError("stdin holds bytes that are not UTF-8: amem keeps text alone") from error
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask on the terminal before something is changed that is not easily undone. Raises UsageError without a yes."""
     if yes:

@@ -123,7 +123,7 @@ def asked(options: dict[str, Any]) -> "Asked":
     """The launch that these options ask for. Raises UsageError."""
     from amem.launch.plan import Asked
 
-    prompt = sys.stdin.read() if options["prompt"] == "-" else options["prompt"]
+    prompt = flags.given(options["prompt"]) if options["prompt"] is not None else None
     if prompt is not None and not prompt.strip():
         raise UsageError("--prompt is empty; leave it out for an interactive session", hint="amem launch --help")
     backend = options["backend"]

@@ -195,8 +195,7 @@ def write(context: Context, /, type_: str, body: str, label: str | None, owner_o
     from amem.memory.draft import draft
     from amem.memory.write import write as write_entry
 
-    text = sys.stdin.read() if body == "-" else body
-    drafted = draft(type=type_, body=text, classification=label, owner=owner_of, **rest)
+    drafted = draft(type=type_, body=flags.given(body), classification=label, owner=owner_of, **rest)
     return print_outcome(write_entry(context.memory, context.owner_session(domain), drafted), context.flags.json)
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -259,10 +260,7 @@ def _candidate(context: Context, file: str | None, found: InForce) -> tuple[tupl
     modules = engine.sources(context.root.policy)
     if file is None:
         return modules, found.rules
-    try:
-        text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: {error}") from error
+    text = _text(file)
     if not any(line.split() == ["package", "amem.rules"] for line in text.splitlines()):
         return ((Path(file).name, text),), found.rules
     named = sorted(name for name in engine.outline(file, text).denials if name)
@@ -304,11 +302,21 @@ def _recorded(line: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in line.items() if key not in ("v", "event", "observed_by", "prev")}
 
 
+def _text(file: str) -> str:
+    """What is in a file, or came on stdin. Raises UsageError."""
+    try:
+        return flags.given(file) if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not UTF-8: {error.reason}") from error
+
+
 def _asked(context: Context, file: str, principal: str | None, session: str) -> request.Request:
     """The request in a file. What it does not say of who asks is the owner's. Raises UsageError."""
     try:
-        values = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        values = json.loads(_text(file))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{file}: no JSON request: {error}") from error
     if not isinstance(values, dict) or (action := values.pop("action", None)) not in tuple(request.BUILDERS):
         raise UsageError(f"{file}: expected an object with an action: {', '.join(request.BUILDERS)}")
@@ -316,8 +324,14 @@ def _asked(context: Context, file: str, principal: str | None, session: str) -> 
     usual: dict[str, Any] = who | {"task": None}
     if action not in (request.MODEL_CALL, request.READ):
         usual["owner"] = context.grants.owner
+    given, builder = usual | values | ({"principal": principal} if principal else {}), request.BUILDERS[action]
+    fields = signature(builder).parameters
+    if missing := [name for name, field in fields.items() if field.default is field.empty and name not in given]:
+        raise UsageError(f"{file}: {action} needs {', '.join(missing)}")
+    if unknown := [name[:40] for name in given if name not in fields]:
+        raise UsageError(f"{file}: {action} has no {', '.join(unknown)}")
     try:
-        return request.BUILDERS[action](**(usual | values | ({"principal": principal} if principal else {})))
+        return builder(**given)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{file}: {error}") from error
 

@@ -73,7 +73,7 @@ def create(
     from amem.ledger.draft import Draft
 
     draft = Draft(
-        domain=context.domain(domain), title=title, body=_text(body), priority=priority, requires=requires, depends_on=depends,
+        domain=context.domain(domain), title=title, body=flags.given(body), priority=priority, requires=requires, depends_on=depends,
         check=check, budget_tokens=budget_tokens, label=Label(label) if label else None,
     )  # fmt: skip
     if admit:
@@ -262,7 +262,7 @@ def handoff(context: Context, id: str, body: str, cites: tuple[str, ...]) -> int
 def post(context: Context, id: str, text: str) -> int:
     """Add a remark to a task."""
     with _opened(context) as ledger:
-        return _print_task(context, ledger.post(_readable(context, id), by=context.principal, text=_text(text)))
+        return _print_task(context, ledger.post(_readable(context, id), by=context.principal, text=flags.given(text)))
 
 
 @group.command(epilog="Example: amem task tree task-me-0123abcd --open")
@@ -546,7 +546,7 @@ def _handoff(context: Context, id: str, text: str, cites: Iterable[str] = ()) ->
     from amem.memory import outcomes
     from amem.model.ids import domain_of
 
-    body = _text(text)
+    body = flags.given(text)
     if not body.strip():
         raise UsageError("the handoff is empty: say what was done, and what is open")
     session = context.owner_session(domain_of(id))
@@ -656,7 +656,3 @@ def _words(value: object) -> str:
 
 def _ms(instant: datetime | None) -> int | None:
     return None if instant is None else round(instant.timestamp() * 1000)
-
-
-def _text(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text

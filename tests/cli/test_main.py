@@ -152,6 +152,7 @@ def root(tmp_path: Path) -> list[str]:
         (["task", "list", "--limit", "9" * 20], 2, "amem task list --help"),
         (["list", "--limit", "9" * 20], 2, "amem list --help"),
         (["policy", "eval", "/nonexistent"], 2, "amem policy eval --help"),
+        (["policy", "replay", "--policy", "/"], 2, "amem policy replay --help"),
         (["handoff", "show", "mem-me-\x1b[31m"], 2, "amem list"),
         (["quarantine", "show", "held-0123abcd"], 3, "amem quarantine list"),
         (["promote", "mem-me-0123456789ab", "--to", "curated", "--why", "x"], 3, "amem search --help"),
@@ -176,6 +177,16 @@ def test_what_is_said_where_there_is_nothing_is_no_result(root: list[str], argv:
     assert run([*root, *argv]) == 0
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err != ""
+
+
+def test_a_current_directory_that_is_gone_is_named(
+    root: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run([*root, "instructions", "list"]) == 1
+    assert "amem: the current directory: No such file" in capsys.readouterr().err
 
 
 def test_a_list_can_be_of_what_is_new_or_due(root: list[str], capsys: pytest.CaptureFixture[str]) -> None:

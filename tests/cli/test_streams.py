@@ -12,11 +12,15 @@ import pytest
 from amem.cli.main import run
 
 
-def amem(root: Path, *argv: str, before: Callable[[], object] | None = None, encoding: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+def amem(
+    root: Path, *argv: str, before: Callable[[], object] | None = None, data: bytes = b"", encoding: str = "utf-8"
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command line in a process of its own."""
     code = "from amem.cli.main import main; main()"
     environment = {**os.environ, "AMEM_ROOT": str(root), "PYTHONIOENCODING": encoding}
-    return subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, env=environment, preexec_fn=before, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, *argv], input=data, capture_output=True, env=environment, preexec_fn=before, check=False
+    )
 
 
 @pytest.fixture
@@ -30,6 +34,12 @@ def root(tmp_path: Path) -> Path:
 def test_a_closed_output_is_no_failure(root: Path, argv: list[str]) -> None:
     done = amem(root, *argv, before=lambda: os.close(1))
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
+def test_an_input_that_is_no_text_is_refused_whatever_the_locale(root: Path) -> None:
+    for encoding in ("utf-8", "utf-8:surrogateescape"):
+        done = amem(root, "task", "create", "t", "--body", "-", data=b"\xff\xfe", encoding=encoding)
+        assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
 
 
 def test_a_closed_input_is_an_empty_one(root: Path) -> None:

@@ -194,3 +194,16 @@ def test_a_denial_becomes_a_proposal_that_lets_no_more_through(with_rule: Any) -
     allowed = next(one["id"] for one in with_rule("decisions", "list")[1]["decisions"] if one["allow"])
     assert with_rule("policy", "suggest", allowed)[0] == 3
     assert with_rule("policy", "suggest", "dec-zzzzzzzzzzzz")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"action": "read"}, "read needs handling"),
+        ({"action": "read", "handling": "internal", "colour": 1}, "read has no colour"),
+        ("[" * 100_000, "no JSON request"),
+    ],
+)
+def test_a_request_that_is_none_is_said_in_its_own_words(amem: Any, asked: Any, says: str) -> None:
+    code, told, err = amem("policy", "eval", "-", stdin=asked)
+    assert (code, told) == (2, "") and says in json.loads(err)["error"]["message"]
