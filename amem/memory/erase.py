@@ -269,8 +269,8 @@ def _wanted(memory: Memory, kept: Mapping[str, _Kept]) -> tuple[Passages, tuple[
 
 def _exported(memory: Memory, ids: tuple[str, ...]) -> tuple[str, ...]:
     acts = reader.events(memory.root.state / MemoryAct.log)
-    files = (str(one["to"]) for one in acts if one.get("act") == "export" and one.get("to") and not set(ids).isdisjoint(one["entries"]))
-    return tuple(dict.fromkeys(files))
+    exports = (one for one in acts if one.get("act") == "export" and one.get("to"))
+    return tuple(dict.fromkeys(str(one["to"]) for one in exports if not set(ids).isdisjoint(one.get("entries", ()))))
 
 
 def _related(memory: Memory, entries: Iterable[Entry]) -> frozenset[str]:

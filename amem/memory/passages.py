@@ -2,9 +2,10 @@
 
 Both texts are read the same way first: escapes undone, forms of one character made the same, case folded, white space and marks left out;
 and the other one in every spelling of `spellings`. So a passage is found in a prompt, in a tool's answer inside a prompt, and in a
-transcript of both; forwards and backwards.
+transcript of both; backwards too.
 """
 
+import codecs
 import json
 import re
 import unicodedata
@@ -35,6 +36,10 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\^_])")
 _TOKEN = re.compile(rf"[\w-]{{{_UNSPACED},}}")
 _UNSEEN = re.compile(f"[{INVISIBLE}]")
 _FEW = 256
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+_NO_LETTERS = re.compile(r"[\W_]+")
+_TURNS: tuple[Callable[[str], str], ...] = (lambda text: text[::-1], lambda text: codecs.encode(text, "rot13"))
+"""Ways to write a text that need not be undone to be seen: what is looked for is turned the same way."""
 _STEP = 1 << 20
 _OVERLAP = 4096
 
@@ -153,8 +158,9 @@ def plain(text: str) -> str:
 
 
 def _joined(part: str) -> str:
-    """The plain text as if nothing had broken its words: a terminal wraps them and colours them in the middle."""
-    return "".join((_SEQUENCE.sub("", part) if "\x1b" in part else part).split())
+    """The letters and digits of a plain text, as if nothing had broken its words: a terminal colours them, a program puts them together."""
+    part = _SEQUENCE.sub("", part) if "\x1b" in part else part
+    return part.encode().translate(None, _SIGNS).decode() if part.isascii() else _NO_LETTERS.sub("", part)
 
 
 def _runs(words: list[str], lengths: Iterable[int]) -> Iterable[str]:
@@ -194,7 +200,7 @@ class _Words(NamedTuple):
 
 
 class _Sought(NamedTuple):
-    """Passages as they are looked for, forwards and backwards."""
+    """Passages as they are looked for: forwards, backwards, and as rot13 has them."""
 
     words: _Words
     unsaid: _Words
@@ -206,7 +212,8 @@ class _Sought(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _sought(found: Passages) -> _Sought:
-    words, unsaid, runs = (each | {one[::-1] for one in each} for each in (found.words, telling(found).words, found.runs))
+    bare = frozenset(word for one in telling(found).words if len(word := _joined(one)) >= _UNSPACED)
+    words, unsaid, runs = (each | {turn(one) for one in each for turn in _TURNS} for each in (found.words, bare, found.runs))
     beginnings = frozenset(tuple(run.split(" ")[:_LEAST_RUN]) for run in runs)
     return _Sought(_Words.of(words), _Words.of(unsaid), runs, _lengths(runs), beginnings)
 

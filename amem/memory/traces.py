@@ -104,7 +104,7 @@ def search(root: Path, wanted: Passages, there: Callable[[str], bool] = bool) ->
             continue
         data = _read(folder, name)
         if wanted.found(path):
-            left.append(passages.masked(path, wanted))
+            left.append(_shown(path, wanted))
         files, size = files + 1, size + len(data or b"")
         if data is None or (_rule(path) != "skip" and carries(data, wanted) is not False):
             left.append(path)
@@ -282,13 +282,18 @@ def _names(root: Path, wanted: Passages, note: Note) -> None:
             link = _link(descriptor, name)
             if not wanted.found(name) and not (link and wanted.found(link)):
                 continue
-            shown = passages.masked(os.path.join(place, name), wanted)
+            shown = _shown(os.path.normpath(os.path.join(place, name)), wanted)
             if name in below and link is None:
                 note(Trace(shown, "masked"))
                 os.rename(name, f"erased-{os.urandom(6).hex()}", src_dir_fd=descriptor, dst_dir_fd=descriptor)
             else:
                 note(Trace(shown, "deleted"))
                 os.unlink(name, dir_fd=descriptor)
+
+
+def _shown(path: str, wanted: Passages) -> str:
+    """A path without the parts of it that carry something."""
+    return "/".join(passages.masked(part, wanted) for part in path.split("/"))
 
 
 def _link(folder: int, name: str) -> str | None:

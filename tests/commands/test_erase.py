@@ -51,6 +51,15 @@ def test_what_cannot_be_taken_out_is_named_and_exits_3(amem: Amem, root: Root) -
     assert "grants.toml" in err
 
 
+def test_an_export_of_nothing_is_no_hindrance_and_a_name_is_told_without_it(amem: Amem, root: Root) -> None:
+    entry = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
+    assert amem("export", str(root.path.parent / "empty.tar"), "--label", "public")[0] == 0
+    (root.state / "homes" / "ses-0123abcd" / CANARY.encode().hex()).mkdir(parents=True)
+    code, receipt, _ = amem("erase", entry, "--why", "asked for", "--yes")
+    assert code == 0
+    assert {"path": "state/homes/ses-0123abcd/[erased]", "how": "masked"} in receipt["removed"]
+
+
 def test_a_session_that_read_it_and_still_runs_is_named(amem: Amem, root: Root) -> None:
     entry = amem("write", "--type", "fact", "--title", f"T {CANARY}", "--body", "Known.")[1]["id"]
     wrote = json.loads((root.state / "writes.jsonl").read_text().splitlines()[-1])["session"]

@@ -2,6 +2,7 @@
 
 import base64
 import bz2
+import codecs
 import gzip
 import html
 import io
@@ -102,6 +103,11 @@ SPELLED: dict[str, Callable[[str], bytes]] = {
     "decomposed": lambda text: unicodedata.normalize("NFD", text).encode(),
     "zero width": lambda text: "\u200b".join(text).encode(),
     "reversed": lambda text: text[::-1].encode(),
+    "rot13": lambda text: codecs.encode(text, "rot13").encode(),
+    "put together": lambda text: (
+        " + ".join(f"'{part}'" for part in _wrapped(text, 9).split("\n")).encode() if " " not in text else text.encode()
+    ),
+    "spaced out": lambda text: " . ".join(text).encode() if " " not in text else text.encode(),
     "utf-16": lambda text: text.encode("utf-16"),
     "utf-16-le": lambda text: text.encode("utf-16-le"),
     "utf-16-be": lambda text: text.encode("utf-16-be"),
