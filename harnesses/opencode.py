@@ -89,6 +89,6 @@ HARNESS = Harness(
     tunnel_hosts=("api.githubcopilot.com:443",),
     transcripts=(".amem/opencode/*.jsonl",),
     transcript_shape="opencode",
-    usage=(".amem/opencode/*.jsonl",),
+    usage=(".amem/opencode/*.jsonl", ".amem/opencode/subagents/*.jsonl"),
     version=Version(floor=(1,), reason="0.x ends at once: it does not know `run --auto`"),
 )

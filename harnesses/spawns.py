@@ -111,7 +111,7 @@ _TOKEN = re.compile(
 _REGEX = re.compile(r"/(?![*/])(?:[^/\\\[\n\r]|\\[^\n\r]|\[(?:[^\]\\\n\r]|\\[^\n\r])*\])+/[A-Za-z]*")
 _CHUNK = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _BEFORE_A_REGEX = frozenset(("return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "do", "await", "yield"))
-_HIDING = frozenset(("eval", "Function", "globalThis", "window", "self", "require", "import"))
+_HIDING = frozenset(("eval", "Function", "globalThis", "window", "self", "require", "import", "Reflect", "Proxy"))
 """Words by which a script can come to `agent` without its name."""
 
 
@@ -143,8 +143,12 @@ def _agents(script: str) -> list[Work]:
         before, after = texts[n], texts[n + 2]
         if (token.kind == "word" and token.text in _HIDING) or (token.kind == "string" and token.text[1:-1] == "agent"):
             return []
-        if token != ("word", "agent") or before in (".", "?.", "#") or (before in ("{", ",") and after == ":"):
+        if token == ("mark", "]") and after == "(":  # what is called has a name that is put together, or none
+            return []
+        if token != ("word", "agent") or before in (".", "?.", "#"):
             continue
+        if before in ("{", ",") and after == ":" and not texts[n + 3].replace("$", "_")[:1].isidentifier():
+            continue  # a key; `{agent: other}` may give it another name
         prompt = tokens[n + 2] if len(tokens) > n + 3 else _END
         if before == "function" or after != "(" or prompt.kind != "string" or texts[n + 4] not in (",", ")"):
             return []

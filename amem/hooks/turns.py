@@ -336,8 +336,10 @@ def _pi(event: dict[str, Any]) -> Iterator[Piece]:
 
 
 def _copilot(event: dict[str, Any]) -> Iterator[Piece]:
-    """Copilot CLI 1.0.102."""
+    """Copilot CLI 1.0.102. A subagent's events stand among the others, with its id."""
     data = _table(event.get("data"))
+    if event.get("agentId") or data.get("parentToolCallId"):
+        return
     match event.get("type"):
         case "user.message":
             yield Piece(USER, _string(data.get("content")))

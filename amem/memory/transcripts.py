@@ -1,9 +1,9 @@
 """Serve turns of kept transcripts, each only where an entry cites it; drop what is not cited once its time is up.
 
-A citation is `transcript:<session>#<turn>` or `#<first>-<last>`, in an entry's body or among its sources. Whoever may read an active
-entry may read the turns that it cites, up to the transcript's own label; reading them raises the session's label by that, as `get` does.
-Excerpts are no files of their own: what a sweep leaves of a transcript are its cited turns, served under the same rule, so that an
-entry's demotion or erasure takes its excerpts out of service with it.
+A citation is `transcript:<session>#<turn>` or `#<first>-<last>`, in the body or among the sources of an entry of the transcript's own
+domain. Whoever may read an active entry may read the turns that it cites, up to the transcript's own label; reading them raises the
+session's label by that, as `get` does. Excerpts are no files of their own: what a sweep leaves of a transcript are its cited turns, served
+under the same rule, so that an entry's demotion or erasure takes its excerpts out of service with it.
 """
 
 import json
@@ -24,13 +24,15 @@ from amem.memory.outcomes import Refused
 from amem.memory.read import reader
 from amem.memory.session import Memory, Session
 from amem.model import clock
-from amem.model.entry import Tier, tokens
+from amem.model.entry import Status, Tier, tokens
 from amem.model.ids import is_id
 from amem.policy import request
 from amem.policy.scan import scan
 from amem.record import transcripts
+from amem.record.index import Read
 from amem.record.rows import Filter
 from amem.record.sealed import Sealer
+from amem.record.store import digest
 from amem.record.transcripts import Kept
 
 CITATION = re.compile(r"transcript:(ses-[0-9a-z]{8})#([0-9]{1,7})(?:-([0-9]{1,7}))?(?![0-9-])", re.ASCII)
@@ -93,15 +95,29 @@ def citing(memory: Memory, session: Session, kept: Kept) -> list[Cited]:
     with memory.lock:
         found = [hit.id for hit in memory.index.search(name, filter, limit=MAX_CITING).hits]
         found += [row.id for row in memory.index.list(filter, cites=f"transcript:{kept.session}#", limit=MAX_CITING).rows]
-        read = [one for id in dict.fromkeys(found) if (one := memory.index.read(id)) is not None]
-    cites = []
-    for one in read:
-        if filter.admits(one.row.domain, one.row.classification, one.row.tier):
-            for cited in CITATION.finditer("\n".join((one.entry.body, *one.entry.sources))):
-                first, last = int(cited[2]), int(cited[3] or cited[2])
-                if cited[1] == kept.session and first <= last:
-                    cites.append(Cited(one.row.id, max(first, last - MAX_SPAN + 1), last))
-    return cites
+        return [cited for id in dict.fromkeys(found) for of, cited in _citations(memory.index.read(id), filter) if of == kept.session]
+
+
+def _citations(one: Read | None, filter: Filter) -> Iterator[tuple[str, Cited]]:
+    """The sessions whose turns an entry cites, where it is active and the reader may read it."""
+    if one is None or one.row.status is not Status.ACTIVE or not filter.admits(one.row.domain, one.row.classification, one.row.tier):
+        return
+    for cited in CITATION.finditer("\n".join((one.entry.body, *one.entry.sources))):
+        first, last = int(cited[2]), int(cited[3] or cited[2])
+        if first <= last:
+            yield cited[1], Cited(one.row.id, max(first, last - MAX_SPAN + 1), last)
+
+
+def _all_cited(memory: Memory, session: Session, domain: str) -> dict[str, list[Cited]]:
+    """Every citation of a domain, by session: what is dropped must not depend on what a search finds first."""
+    filter = reader(memory, session, (domain,))
+    found: dict[str, list[Cited]] = {}
+    if isinstance(filter, Filter):
+        with memory.lock:
+            for row in memory.index.list(filter, limit=0).rows:
+                for of, cited in _citations(memory.index.read(row.id), filter):
+                    found.setdefault(of, []).append(cited)
+    return found
 
 
 def turns(memory: Memory, session: Session, of: str, first: int, last: int, *, uncited: bool = False, unmask: bool = False) -> Turns:
@@ -152,10 +168,14 @@ def sweep(
     dropped: list[str] = []
     for domain in domains:
         days = memory.grants.domains[domain].transcript_retention_days
-        for one in transcripts.all_kept(memory.root, (domain,)):
-            if one.erased_at is not None or one.expires_at(days) > at or running(one.session):
-                continue
-            stay = list(_cited_rows(memory, session, one))
+        due = [
+            one
+            for one in transcripts.all_kept(memory.root, (domain,))
+            if one.erased_at is None and one.expires_at(days) <= at and not running(one.session)
+        ]
+        cites = _all_cited(memory, session, domain) if due else {}
+        for one in due:
+            stay = list(_cited_rows(one, cites.get(one.session, ())))
             kept += [(one.session, row["n"], entry) for row, entries in stay for entry in entries]
             if one.swept_at is None or len(stay) < sum(1 for _ in transcripts.rows(one)):
                 swept.append(one.session)
@@ -173,9 +193,11 @@ def sweep(
 
 def prune(memory: Memory, session: Session, note: Callable[[str], None]) -> None:
     """Take out of what sweeps left the turns that no active entry cites any more; `note` is told each path before. Raises OSError."""
-    for one in transcripts.all_kept(memory.root, memory.grants.domains):
-        if one.swept_at is not None and one.erased_at is None:
-            stay = [row for row, _ in _cited_rows(memory, session, one)]
+    for domain in memory.grants.domains:
+        swept = [one for one in transcripts.all_kept(memory.root, (domain,)) if one.swept_at is not None and one.erased_at is None]
+        cites = _all_cited(memory, session, domain) if swept else {}
+        for one in swept:
+            stay = [row for row, _ in _cited_rows(one, cites.get(one.session, ()))]
             if len(stay) < sum(1 for _ in transcripts.rows(one)):
                 note(os.path.relpath(one.path, memory.root.path))
                 _leave(memory, session, one, stay, memory.clock())
@@ -195,20 +217,20 @@ def erase(memory: Memory, session: Session, of: str, why: str) -> dict[str, Any]
     decision = act(memory, session, request.ERASE, kept.domain, of)
     at, path = clock.stamp(memory.clock()), os.path.relpath(kept.path, memory.root.path)
     transcripts.write(kept._replace(erased_at=at), ())
-    memory.append(
-        MemoryAct(
-            at=at, session=session.id, domain=kept.domain, principal=session.principal, act=request.ERASE, subject=f"transcript:{of}",
-            entries=(), why=why,
-        )
-    )  # fmt: skip
     receipt: dict[str, Any] = {
         "id": decision.id, "act": request.ERASE, "transcript": of, "by": session.principal, "why": why, "at": at,
         "removed": [{"path": path, "how": "erased"}], "citing": cites,
     }  # fmt: skip
-    folder = memory.root.state / "erased"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with open(os.open(folder / f"{decision.id}.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-        json.dump(receipt, file, indent=1)
+    data, name = json.dumps(receipt, indent=1).encode(), f"erased/{decision.id}.json"
+    memory.append(
+        MemoryAct(
+            at=at, session=session.id, domain=kept.domain, principal=session.principal, act=request.ERASE, subject=f"transcript:{of}",
+            entries=(), why=why, files={name: digest(data)},
+        )
+    )  # fmt: skip
+    (memory.root.state / "erased").mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(memory.root.state / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(data)
     return receipt
 
 
@@ -223,8 +245,7 @@ def _visible(memory: Memory, session: Session, of: str) -> Kept:
     raise NotFoundError(f"no transcript of {of[:40]} was kept", hint="amem transcript list")
 
 
-def _cited_rows(memory: Memory, session: Session, kept: Kept) -> Iterator[tuple[transcripts.Row, list[str]]]:
-    cites = citing(memory, session, kept)
+def _cited_rows(kept: Kept, cites: Sequence[Cited]) -> Iterator[tuple[transcripts.Row, list[str]]]:
     for row in transcripts.rows(kept):
         if entries := sorted({one.entry for one in cites if one.first <= row["n"] <= one.last}):
             yield row, entries

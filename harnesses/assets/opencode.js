@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 const HOOK = @HOOK@;
 const TRIES = 4; // OpenCode itself tries for ever on 429, 5xx and a refused connection (1.18.33, 2026-11)
 const FOLDER = `${homedir()}/.amem/opencode`;
+const children = new Set(); // sessions of subagents
 
 function hook(kind, event) {
   const done = spawnSync(HOOK[0], [...HOOK.slice(1), "hook", kind, "opencode"], {
@@ -18,8 +19,9 @@ function hook(kind, event) {
 async function keep(client, sessionID) {
   if (!/^[A-Za-z0-9_-]+$/.test(sessionID ?? "")) return undefined;
   const found = await client.session.messages({ path: { id: sessionID } });
-  const path = `${FOLDER}/${sessionID}.jsonl`;
-  mkdirSync(FOLDER, { recursive: true, mode: 0o700 });
+  const folder = children.has(sessionID) ? `${FOLDER}/subagents` : FOLDER;
+  const path = `${folder}/${sessionID}.jsonl`;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   writeFileSync(`${path}.new`, (found.data ?? []).map((message) => JSON.stringify(message) + "\n").join(""), { mode: 0o600 });
   renameSync(`${path}.new`, path);
   return path;
@@ -44,7 +46,12 @@ export const Amem = async ({ client, directory }) => ({
   },
   "experimental.session.compacting": async (input) => note(client, "pre-compact", input.sessionID, "auto"),
   event: async ({ event }) => {
-    if (event.type === "session.idle") await note(client, "session-end", event.properties.sessionID, "idle");
+    if (event.type === "session.created" && event.properties.info?.parentID) children.add(event.properties.info.id);
+    if (event.type === "session.idle") {
+      const id = event.properties.sessionID;
+      // The session is not over with a subagent's: only its turns are kept.
+      await (children.has(id) ? keep(client, id).catch(() => undefined) : note(client, "session-end", id, "idle"));
+    }
     const status = event.type === "session.status" ? event.properties.status : undefined;
     if (status?.type === "retry" && status.attempt >= TRIES && process.argv.includes("run")) {
       console.error(`amem: the provider failed ${status.attempt} times in a row, so the run ends: ${status.message}`);

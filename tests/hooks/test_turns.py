@@ -170,6 +170,14 @@ def test_copilots_own_events() -> None:
     assert found[-1].text == "FINAL pong"
 
 
+def test_a_subagents_turns_are_not_copilots_own() -> None:
+    own = shared_path("fakes/samples/copilot-events.jsonl").read_bytes().splitlines()
+    said = {"type": "user.message", "agentId": "a", "id": "x", "data": {"content": "count"}}
+    answered = {"type": "assistant.message", "id": "y", "data": {"content": "six", "parentToolCallId": "call_1"}}
+    aside = [json.dumps(event).encode() for event in (said, answered)]
+    assert turns.read("copilot", [*own[:12], *aside, *own[12:]]) == turns.read("copilot", own)
+
+
 def test_pis_own_session() -> None:
     found = turns.read("pi", shared_path("fakes/samples/pi-session.jsonl").read_bytes().splitlines()).turns
     assert found == [

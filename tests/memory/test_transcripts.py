@@ -150,6 +150,15 @@ def test_a_sweep_leaves_cited_turns_as_excerpts_and_drops_the_rest(memory: Memor
     assert sweep(memory, owner(memory)).transcripts == (), "a second sweep has nothing to do"
 
 
+def test_a_flood_of_mentions_makes_no_citation_be_forgotten(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "MAX_CITING", 3)
+    keep(memory)
+    written(memory, owner(memory), "Counted", body="Long words about other things. " * 20 + f"transcript:{SES}#2")
+    for n in range(6):
+        written(memory, owner(memory), f"Flood {n}", body=f"{SES} {SES} {SES}")
+    assert [turn for _, turn, _ in sweep(memory, owner(memory)).kept] == [2]
+
+
 def test_an_excerpt_follows_the_entry_that_cites_it(memory: Memory) -> None:
     keep(memory)
     first = written(memory, owner(memory), "Counted", body=f"transcript:{SES}#2")
