@@ -5,6 +5,7 @@ what it took before it takes it. Entries, held writes in the record's own form, 
 write in their homes while this runs, so no path is followed twice: a folder is opened once, its files by name in it, no link followed.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -182,7 +183,7 @@ def _starred(value: Any, wanted: Passages) -> Any:
 def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
     """Take out each call that carries something: its bodies, and all of its line but when it was."""
     kept, dropped, blobs, sealer = [], [], set[str](), Sealer(root / "state")
-    for call in contexts.read(folder):
+    for call in (calls := contexts.read(folder)):
         names = [name for key in ("request", "response") if isinstance(name := call.get(key), str)]
         if wanted.found(json.dumps(call)) or any(_body_carries(folder, name, call, wanted, sealer) for name in names):
             dropped += names
@@ -199,12 +200,15 @@ def _context(root: Path, folder: Path, wanted: Passages, note: Note) -> None:
     if dropped:
         note(Trace(str((folder / "calls.jsonl").relative_to(root)), "masked"))
         temporary = folder / f".calls.{os.urandom(6).hex()}"
-        lines = "".join(json.dumps(call, ensure_ascii=False, separators=(",", ":")) + "\n" for call in kept)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
-            file.write(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / "calls.jsonl")
+        with open(os.open(folder / "calls.jsonl", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)) as there:
+            fcntl.flock(there, fcntl.LOCK_EX)  # whoever appends waits, and then appends to what took its place
+            kept += contexts.read(folder)[len(calls) :]  # calls of this moment: the next round looks at them
+            lines = "".join(json.dumps(call, ensure_ascii=False, separators=(",", ":")) + "\n" for call in kept)
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "w") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, folder / "calls.jsonl")
 
 
 def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passages, sealer: Sealer) -> bool:

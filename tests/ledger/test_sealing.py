@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from amem.ledger import sealing
+from amem.ledger.promotions import State
 from amem.ledger.sealing import Edit, edits, seal
 from tests.ledger.worlds import ME, World, admitted
 
@@ -75,3 +76,23 @@ def test_a_ledger_s_own_events(world: World) -> None:
         ledger.erase(task, by=ME)
         assert edits(sealed, ledger.events_after("dom-me", 0)) == []
         assert not ledger.events_after("dom-other", 0)
+
+
+def test_a_ledger_s_own_promotions(world: World) -> None:
+    with world.open() as ledger:
+        number = ledger.promotion("mem-me-0123456789ab", 1, "curated", by=ME, why="Checked.")
+        ledger.promotion("mem-other-0123456789ab", 1, "curated", by=ME, why="Of another domain.")
+        begun = {one.seq: sealing.note(one) for one in ledger.all_promotions("dom-me")}
+        assert list(begun) == [number]
+        assert sealing.read_note(begun[number].text()) == begun[number]
+        ledger.landed("mem-me-0123456789ab", number)
+        assert sealing.forged(begun, ledger.all_promotions("dom-me")) == []
+        landed = {one.seq: sealing.note(one) for one in ledger.all_promotions("dom-me")}
+        assert landed != begun
+        assert ledger.erase_whys("dom-me", (), lambda why: why == "Checked.") == 1
+        assert sealing.forged(landed, ledger.all_promotions("dom-me")) == []
+        later = [one._replace(to="verified") for one in ledger.all_promotions("dom-me")]
+        assert sealing.forged(landed, later) == [Edit("mem-me-0123456789ab", number, "changed")]
+        assert sealing.forged(landed, []) == [Edit("mem-me-0123456789ab", number, "dropped")]
+        again = [one._replace(state=State.BEGUN) for one in ledger.all_promotions("dom-me")]
+        assert sealing.forged(landed, again) == [Edit("mem-me-0123456789ab", number, "changed")]

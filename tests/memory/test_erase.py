@@ -10,10 +10,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
+from amem.egress import contexts
 from amem.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from amem.ledger.draft import Draft
 from amem.ledger.reading import Filter
@@ -21,13 +23,14 @@ from amem.ledger.store import Filed
 from amem.ledger.task import Task
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor
-from amem.memory import passages, read
+from amem.memory import passages, read, traces
 from amem.memory.contain import contain, contained, undo
 from amem.memory.erase import Receipt, erase, unfinished
 from amem.memory.outcomes import Gone, Held, Hits, Served
 from amem.memory.promote import Promoted, promote
 from amem.memory.session import Memory, open_memory, owner_session
 from amem.memory.verify import verify
+from amem.model.call import Dialect
 from amem.model.entry import Tier
 from amem.model.label import Label
 from amem.record import transcripts
@@ -298,6 +301,32 @@ def test_a_file_that_is_too_much_to_look_at_is_named_and_left(memory: Memory) ->
     receipt = erase(memory, owner(memory), (entry.id,), "asked for")
     assert receipt.searched.left == ("state/homes/ses-0123abcd/bomb.gz",)
     assert bomb.exists()
+
+
+def test_no_call_is_lost_that_a_session_keeps_meanwhile(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = written(memory, agent(memory), f"Code {CANARY}")
+    folder = context(memory, "ses-0123abcd", f"It is {CANARY}.".encode(), b"Nothing.")
+    keeper = contexts.Contexts(folder)
+    look, said = traces._body_carries, list[str]()
+
+    def calling(*given: Any) -> bool:
+        name = f"call-late{len(said)}"
+        call = contexts.Context(
+            call=name, at="2026", dialect=Dialect.CHAT, model="m", label=Label.INTERNAL, shaping=(), path="/v1", request=name.encode()
+        )  # fmt: skip
+        said.append(name)
+        keeper.begin(call)
+        keeper.end(call)
+        return look(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(traces, "_body_carries", calling)
+        erase(memory, owner(memory), (entry.id,), "asked for")
+    keeper.close()
+    kept = contexts.read(folder)
+    assert len(said) >= 2
+    assert {call["call"] for call in kept} == {"call-1", "call-2", *said}
+    assert [call["call"] for call in kept if call.get("erased")] == ["call-1"]
 
 
 def at_work(root: Root, ready: Path) -> int:
