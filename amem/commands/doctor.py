@@ -67,9 +67,8 @@ def command(context: Context, harness: str | None, backend: str | None, apparmor
     if context.flags.json:
         print_json({"checks": [line.shape() for line in lines], "ok": healthy})
     elif fix:
-        for line in lines:
-            if line.fix and line.state != "ok":
-                print(line.fix)
+        for mends in dict.fromkeys(line.fix for line in lines if line.fix and line.state in ("missing", "weak")):
+            print(mends)
     else:
         print(table(["state", "check", "what was found"], [[line.state, f"{line.area} / {line.name}", line.why] for line in lines]))
         for line in lines:

@@ -533,10 +533,16 @@ def _holding(context: Context, ledger: "Ledger", id: str, fence: int | None) -> 
     task = ledger.show(_readable(context, id))
     if fence is None and (task.status != "claimed" or task.holder != context.principal):
         holder = f"{task.holder} holds it under fence {task.fence}" if task.status == "claimed" else f"it is {_state(task)}"
-        raise ConflictError(f"{id}: you do not hold it: {holder}", hint=f"amem task claim {id}")
+        raise ConflictError(
+            f"{id}: you do not hold it: {holder}", hint=f"amem task {'claim' if task.status == 'admitted' else 'show'} {id}"
+        )
     number = task.fence if fence is None else fence
     if not task.held(number, ledger.now_ms(), None):
-        raise ConflictError(f"{id}: claim {number} is over: the task is {task.status}, its latest claim {task.fence}", reason="stale_fence")
+        raise ConflictError(
+            f"{id}: claim {number} is over: the task is {task.status}, its latest claim {task.fence}",
+            hint=f"amem task show {id}",
+            reason="stale_fence",
+        )
     return number
 
 

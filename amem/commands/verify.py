@@ -1,5 +1,6 @@
 """`amem verify`: whether record and logs are as amem wrote them."""
 
+import re
 import sys
 from datetime import datetime
 from functools import partial
@@ -10,6 +11,7 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json
 from amem.commands import flags
+from amem.errors import UsageError
 from amem.model import clock
 
 
@@ -27,6 +29,8 @@ def command(context: Context, anchor: bool, head: str | None, since: datetime | 
     from amem.record.store import Store
 
     flags.owner_alone(context, "what was changed")
+    if head is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", head):
+        raise UsageError(f"--head {head[:80]}: expected what `amem verify --anchor` printed, sha256:…")
     root, start = context.root, clock.stamp(since) if since else ""
     with open_reading(root, context.grants) as ledger:
         found = verify.verify(root, Store(root), context.grants, ledger, contain.contained(root), since=start, anchor=head or "")

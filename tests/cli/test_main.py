@@ -151,6 +151,7 @@ def root(tmp_path: Path) -> list[str]:
         (["task", "create", "a\nb"], 2, "amem task create --help"),
         (["task", "list", "--limit", "9" * 20], 2, "amem task list --help"),
         (["list", "--limit", "9" * 20], 2, "amem list --help"),
+        (["verify", "--head", "x"], 2, "amem verify --help"),
         (["policy", "eval", "/nonexistent"], 2, "amem policy eval --help"),
         (["policy", "replay", "--policy", "/"], 2, "amem policy replay --help"),
         (["handoff", "show", "mem-me-\x1b[31m"], 2, "amem list"),

@@ -94,3 +94,11 @@ def test_what_cannot_be_looked_at_is_a_row_and_hides_no_other(place: Place) -> N
     for command in ("usage", "cost", "session list"):
         failed = place.amem(*command.split())
         assert (failed.code, failed.out) == (1, "") and "not a database\ntry: " in failed.err
+
+
+def test_what_it_prints_to_mend_mends_what_is_missing_or_weak(place: Place) -> None:
+    place.root.chmod(0o755)
+    checks = rows(place.amem("doctor", "--json")).values()
+    printed = place.amem("doctor", "--fix").out.splitlines()
+    assert f"chmod go= {place.root}" in printed and len(printed) == len(set(printed))
+    assert set(printed) == {row["fix"] for row in checks if row["state"] in ("missing", "weak") and row.get("fix")}
