@@ -15,7 +15,7 @@ from pathlib import Path
 
 import amem
 from amem.policy import bounds
-from amem.policy.engine import NESTING_LIMIT, Module, PolicyEngine, Rule, builtin, nesting, outline, syntax
+from amem.policy.engine import NESTING_LIMIT, TOO_DEEP, Module, PolicyEngine, Rule, builtin, nesting, outline, syntax
 
 TEXT_LIMIT = 64 * 1024
 CPU_LIMIT_S = 2
@@ -43,7 +43,7 @@ def check(policy: str, text: str, beside: Sequence[Module] = ()) -> str | None:
     if len(text) > TEXT_LIMIT:
         return f"longer than {TEXT_LIMIT} characters"
     if nesting(text) > NESTING_LIMIT:
-        return f"brackets stand more than {NESTING_LIMIT} deep"
+        return TOO_DEEP
     job = json.dumps({"policy": policy, "text": text, "beside": list(beside)})
     command = [sys.executable, "-I", "-c", _CHILD, str(_HOME)]
     try:
