@@ -28,13 +28,14 @@ from amem.egress.lanes import Lanes
 from amem.egress.listener import TUNNELS
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
+from amem.egress.members import short_members
 from amem.egress.meter import Meter
 from amem.egress.replies import Reply
 from amem.egress.routes import Route
 from amem.egress.tunnel import Tunnels
 from amem.egress.upstream import InwardAddressError, Upstream
 from amem.egress.usage import UsageReader
-from amem.egress.weight import Held
+from amem.egress.weight import Held, Share
 from amem.egress.whose import TOO_MANY, UNSURE, Whose
 from amem.model import ids
 from amem.model.call import Dialect
@@ -43,6 +44,8 @@ from amem.model.clock import stamp
 MAX_BODY_BYTES = 64 << 20
 BODY_TIMEOUT_S = 30.0
 """For the whole body: it comes over loopback. A body whose chunks go wrong ends here too, as aiohttp waits on (3.14)."""
+_OFTEN = ("/v1/messages", "/v1/responses", "/v1/chat/completions")
+"""Paths that aiohttp finds at once; for any other it tries the pattern after each of their parts."""
 WHOLE_BYTES = 1 << 20
 """An answer up to this length goes out in one write."""
 
@@ -56,7 +59,8 @@ def application(access: Access, meter: Meter, *, extra: Callable[[web.Applicatio
     app.cleanup_ctx.append(egress.life)
     if extra is not None:
         extra(app)
-    app.router.add_route("*", "/{path:.*}", egress.serve)
+    for path in (*_OFTEN, "/{path:.*}"):
+        app.router.add_route("*", path, egress.serve)
     if access.tunnels:
         app[TUNNELS] = Tunnels(access, meter)
     return app
@@ -118,20 +122,22 @@ class _Egress:
         if found is None:
             _log.warning("session %s: no destination for %s %.200s", self._access.session, request.method, where.path)
             return _answer(replies.error(dialect, 404, "no_destination", f"this session has no destination for {where.path}"))
-        with self._held.share() as holds:
-            try:
-                body = await self._body(request, dialect, holds)
-                if isinstance(body, Reply):
-                    return _answer(body)
-                plain = _decoded(body, request.headers.get("content-encoding", ""))
-                if isinstance(plain, Malformed):
-                    return _answer(replies.error(dialect, 400, "malformed", plain.why))
-                if plain is not body and not holds(len(plain)):
-                    return _answer(_full(dialect))
-                return await self._call(request, where, dialect, found[1], body, plain)
-            except Exception:  # the outer edge: a fault of ours becomes an answer, told once
-                _log.exception("session %s: the egress failed on a call", self._access.session)
-                return _answer(replies.error(dialect, 500, "internal", "the egress failed; nothing was sent twice"))
+        share = Share(self._held)
+        try:
+            body = await self._body(request, dialect, share.holds)
+            if isinstance(body, Reply):
+                return _answer(body)
+            plain = _decoded(body, request.headers.get("content-encoding", ""))
+            if isinstance(plain, Malformed):
+                return _answer(replies.error(dialect, 400, "malformed", plain.why))
+            if plain is not body and not share.holds(len(plain)):
+                return _answer(_full(dialect))
+            return await self._call(request, where, dialect, found[1], body, plain)
+        except Exception:  # the outer edge: a fault of ours becomes an answer, told once
+            _log.exception("session %s: the egress failed on a call", self._access.session)
+            return _answer(replies.error(dialect, 500, "internal", "the egress failed; nothing was sent twice"))
+        finally:
+            share.free()
 
     async def _call(
         self, request: web.Request, where: Target, dialect: Dialect, route: Route, body: bytes, plain: bytes
@@ -147,7 +153,7 @@ class _Egress:
                 return _answer(replies.busy(dialect, busy.sentence, busy.retry_after_s))
             room = await self._gate.room(attempt.id, call, route)
             # Nothing is awaited between the decision and the send: the label it was made with is the label of that moment.
-            refusal = room if isinstance(room, Refusal) else self._gate.refusal(call, route, asyncio.get_running_loop().time())
+            refusal = room if isinstance(room, Refusal) else self._gate.refusal(call, route)
             if isinstance(room, Room):
                 attempt.reserved = room.tokens
             if refusal is not None:
@@ -175,11 +181,8 @@ class _Egress:
             raise
         finally:
             self._lanes.leave(attempt.id)
-            now_s = asyncio.get_running_loop().time()
-            if attempt.heard_s is not None and attempt.call.kind is Kind.CALL:
-                self._gate.ended(attempt.route, now_s, whole=attempt.whole, silent_s=now_s - attempt.heard_s)
             if attempt.counted:
-                row = attempt.row(self._access, now_s)
+                row = attempt.row(self._access, asyncio.get_running_loop().time())
                 if row.alarm == REQUIRE_BROKEN:
                     self._gate.broken(attempt.route)
                 self._meter.record(row)
@@ -209,7 +212,7 @@ class _Egress:
     async def _body(self, request: web.Request, dialect: Dialect, holds: Callable[[int], bool]) -> bytes | Reply:
         pieces, size = [], 0
         try:
-            # Most come with their head, and need no limit in time.
+            # One that came with its head, as most do, needs no limit in time.
             async with contextlib.nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_TIMEOUT_S):
                 while piece := await request.content.readany():
                     pieces.append(piece)
@@ -247,7 +250,6 @@ class _Egress:
     async def _forward(self, request: web.Request, attempt: Attempt, headers: Headers, body: bytes | None) -> web.StreamResponse:
         assert self._upstream is not None
         call, route = attempt.call, attempt.route
-        attempt.heard_s = asyncio.get_running_loop().time()
         try:
             answer = await self._upstream.send(request.method, route.url(call.path, call.query), headers, body)
         except ConnectionTimeoutError:
@@ -272,7 +274,7 @@ class _Egress:
                 return _answer(self._failed(attempt, 502, f"upstream_{what}", why))
             if call.kind is Kind.CALL and answer.status < 300:
                 attempt.reader = UsageReader(
-                    call.dialect, answer.headers.get("content-type", ""), answer.headers.get("content-encoding", "")
+                    call.dialect, answer.headers.get("content-type", ""), answer.headers.get("content-encoding", ""), short=short_members
                 )
             length = answer.content_length
             if answer.status >= 400 or (length is not None and length <= WHOLE_BYTES):
@@ -337,7 +339,6 @@ class _Egress:
                     if not piece:
                         continue
                 await out.write(piece)
-                attempt.heard_s = asyncio.get_running_loop().time()
                 attempt.passed(piece)
             if scrubber is not None and (rest := scrubber.end()):
                 await out.write(rest)

@@ -44,7 +44,16 @@ class Metered(NamedTuple):
 class UsageReader:
     """`feed` the bytes of one answer as they passed, then ask for `result` once."""
 
-    def __init__(self, dialect: Dialect, content_type: str = "", content_encoding: str = "") -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        content_type: str = "",
+        content_encoding: str = "",
+        *,
+        short: Callable[[str], Mapping[str, Any]] | None = None,
+    ) -> None:
+        """`short` reads the short members of an object that is too heavy to be read whole, and raises ValueError for what is none."""
+        self._short = short
         self._seen = _Seen()
         self._read = _READERS[dialect]
         self._words, self._needle = _NEEDLES[dialect]
@@ -135,11 +144,16 @@ class UsageReader:
                 continue
             try:
                 text = data.decode()
-                value = weight.short_members(text) if weight.is_heavy(text) else _loads(text)
+                value = self._light(text) if weight.is_heavy(text) else _loads(text)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 self._read(value, self._seen)
+
+    def _light(self, text: str) -> Mapping[str, Any]:
+        if self._short is None:
+            raise ValueError("too heavy")
+        return self._short(text)
 
     def _whole(self, body: bytes) -> str | None:
         """Read a JSON body; the fault it has, or None."""
@@ -149,7 +163,7 @@ class UsageReader:
             return "bad_json"
         if weight.is_heavy(text):
             try:
-                self._read(weight.short_members(text), self._seen)
+                self._read(self._light(text), self._seen)
             except (ValueError, RecursionError):
                 return "too_large"
             self._seen.done = True

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from amem.egress import flow, weight
 from amem.egress.flow import Malformed
+from amem.egress.members import short_members
 from amem.egress.usage import UsageReader
-from amem.egress.weight import Held
+from amem.egress.weight import Held, Share
 from amem.model.call import Dialect, Usage
 
 EMPTY = b"[]," * (weight.MAX_VALUES // 2 - 4) + b"0"
@@ -32,19 +33,19 @@ def test_no_text_holds_more_values_than_are_counted(value: object) -> None:
 
 @given(st.dictionaries(st.sampled_from(["a", "usage", "model", "response", "é"]), values))
 def test_the_short_members_of_an_object_are_as_json_has_them(value: dict[str, object]) -> None:
-    assert weight.short_members(json.dumps(value)) == value
+    assert short_members(json.dumps(value)) == value
 
 
 def test_long_members_are_left_out_and_an_answer_in_a_member_is_looked_into() -> None:
     long = ["x" * 70_000]
     value = {"a": long, "b": "y" * 70_000, "response": {"output": long, "usage": {"n": 1}}, "other": {"output": long, "usage": 2}, "c": 3}
-    assert weight.short_members(json.dumps(value)) == {"response": {"usage": {"n": 1}}, "c": 3}
+    assert short_members(json.dumps(value)) == {"response": {"usage": {"n": 1}}, "c": 3}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[1]", "1", '"x"', "null", "{", '{"a":1', "[" * 2000])
 def test_what_is_no_object_is_said(text: str) -> None:
     with pytest.raises(ValueError):
-        weight.short_members(text)
+        short_members(text)
 
 
 def test_a_request_with_too_many_values_is_refused_before_they_are_made() -> None:
@@ -76,7 +77,7 @@ CASES: dict[str, tuple[Dialect, bytes]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_an_answer_with_too_many_values_is_metered_all_the_same(case: str) -> None:
     dialect, body = CASES[case]
-    reader = UsageReader(dialect)
+    reader = UsageReader(dialect, short=short_members)
     reader.feed(body)
     told = reader.result()
     assert (told.usage, told.model, told.complete) == (Usage(input=7, output=3), "m", True)
@@ -85,14 +86,15 @@ def test_an_answer_with_too_many_values_is_metered_all_the_same(case: str) -> No
 def test_bytes_of_all_requests_together_have_a_bound_that_small_ones_do_not_feel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight, "MAX_HELD_BYTES", 4 << 20)
     held = Held()
-    with held.share() as one:
-        assert one(3 << 20)
-        with held.share() as other:
-            assert other(1 << 20)
-            assert not other(1)
-        with held.share() as small:
-            assert small(1 << 20)
-            assert one(0) is True
-            assert not one(1)
-    with held.share() as again:
-        assert again(4 << 20)
+    one, other, small = Share(held), Share(held), Share(held)
+    assert one.holds(3 << 20)
+    assert other.holds(1 << 20)
+    assert not other.holds(1)
+    other.free()
+    assert small.holds(1 << 20)
+    assert one.holds(0)
+    assert not one.holds(1)
+    small.free()
+    one.free()
+    assert held.all == 0
+    assert Share(held).holds(4 << 20)
