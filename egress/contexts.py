@@ -6,14 +6,13 @@ Never indexed and never served to a session; a context that cannot be kept is sa
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +26,8 @@ from amem.model.label import Label
 _PARSED_BYTES = 8 << 20
 """An answer longer than this is kept, and the tools it asks for are not read."""
 _SHORT_BYTES = 1 << 16
+_PART_BYTES = 1 << 20
+"""A longer one is looked through for credentials by so much at a time."""
 _GATHERED_S = 0.02
 """The thread that writes waits so long for more: woken for each call it would stand in the loop's way each time."""
 _WAITING_BYTES = 32 << 20
@@ -132,12 +133,8 @@ class Contexts:
 
     def _say(self, lines: list[bytes]) -> None:
         try:
-            written = False
-            while not written:
-                with open(_opened(f"{self._folder}/calls.jsonl", os.O_APPEND), "ab") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                    if written := _stands(file, f"{self._folder}/calls.jsonl"):  # else an erasure has just put another in its place
-                        file.write(b"".join(lines))
+            with open(_opened(f"{self._folder}/calls.jsonl", os.O_APPEND), "ab") as file:
+                file.write(b"".join(lines))
         except OSError:
             self._missed += len(lines)
             _log.exception("%d contexts could not be kept", len(lines))
@@ -155,7 +152,9 @@ class Contexts:
         if answer is not None and read is not None and (masked := self._mask(read)) != read:  # what was compressed is kept as it reads
             answer.drop()
             response, encoding = _stored(self._blobs, masked), ""
-        if answer is not None and response is None:
+        if answer is not None and answer.head is None:
+            response, encoding = self._sealed(answer, context.call, encoding)
+        elif answer is not None and response is None:
             response = answer.finish()
         request = _stored(self._blobs, self._mask(context.request))
         self._count += 1
@@ -172,6 +171,22 @@ class Contexts:
         self._missed = 0
         text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace") + b"\n"  # half of a surrogate pair is an escape in JSON too
+
+    def _sealed(self, answer: "_Answer", call: str, encoding: str) -> tuple[str, str]:
+        """Store a long answer, a part at a time without its credentials; the name, and the encoding that it is kept in."""
+        masked, changed = _Answer(self._blobs, f"{call}.masked"), False
+        try:
+            for part in _parts(answer.plain(encoding)):
+                sealed = self._mask(part)
+                changed = changed or sealed != part
+                masked.write(sealed)
+        except (DecodeError, LookupError):  # as for a short one: what cannot be read is kept as it came
+            changed = False
+        if changed:
+            answer.drop()
+            return masked.finish(), ""
+        masked.drop()
+        return answer.finish(), encoding
 
     def _tools(self, context: Context, answer: "_Answer | None") -> list[str]:
         if answer is None or answer.head is None:
@@ -205,13 +220,31 @@ class _Answer:
         if self.head is not None and len(self.head) > _PARSED_BYTES:
             self.head = None
 
+    def plain(self, encoding: str) -> Iterator[bytes]:
+        """Of a long one, what was written, without its encoding. Raises LookupError for one that is not known, DecodeError."""
+        import zstandard
+
+        assert self._file is not None
+        found = decoder(encoding)
+        if found is None:
+            raise LookupError(encoding)
+        self._end()
+        unpacker: Any = zstandard.ZstdDecompressor()
+        with open(self._path, "rb") as file:
+            for piece in unpacker.read_to_iter(file, write_size=_SHORT_BYTES):
+                yield from found.feed(piece)
+
+    def _end(self) -> None:
+        if self._file is not None and not self._file.closed:
+            self._file.write(self._packer.flush())
+            self._file.close()
+
     def finish(self) -> str:
         """Store it under its digest, which is returned."""
         if self._file is None:
             assert self.head is not None
             return _stored(self._folder, bytes(self.head))
-        self._file.write(self._packer.flush())
-        self._file.close()
+        self._end()
         name = f"sha256-{self._hash.hexdigest()}"
         os.replace(self._path, f"{self._folder}/{name}.zst")
         return name
@@ -221,6 +254,22 @@ class _Answer:
             self._file.close()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
+
+
+def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts that end where a credential does not go on: after a line or a text, if there is one in many MB."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) >= _PART_BYTES:
+            end = max(held.rfind(b"\n"), held.rfind(b'"')) + 1
+            if end == 0 and len(held) > _PARSED_BYTES:
+                end = len(held)
+            if end:
+                yield bytes(held[:end])
+                del held[:end]
+    if held:
+        yield bytes(held)
 
 
 def _stored(folder: str, data: bytes) -> str:
@@ -251,14 +300,6 @@ def _opened(path: str, how: int) -> int:
     except FileNotFoundError:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, flags, 0o600)
-
-
-def _stands(file: BinaryIO, path: str) -> bool:
-    """Say whether an open file is the one of that name."""
-    try:
-        return os.fstat(file.fileno()).st_ino == os.stat(path, follow_symlinks=False).st_ino
-    except FileNotFoundError:
-        return False
 
 
 def plain(body: bytes, encoding: str) -> bytes | None:

@@ -1,6 +1,7 @@
 import asyncio
 import gzip
 import json
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -207,3 +208,37 @@ def test_a_credential_is_not_kept_as_it_was_and_comes_back_with_the_roots_key(tm
         body = contexts.body(tmp_path / "ctx", line[name])
         assert secret.encode() not in body
         assert sealer.unmasked(body) == text
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "xyz"])
+@pytest.mark.parametrize("line", [b"\n\n", b'"', b"x"], ids=["lines", "texts", "neither"])
+@pytest.mark.parametrize("planted", [True, False], ids=["planted", "clean"])
+def test_of_an_answer_that_is_too_long_to_be_parsed_no_credential_is_kept_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, line: bytes, planted: bool
+) -> None:
+    monkeypatch.setattr(contexts, "_PARSED_BYTES", 400_000)
+    monkeypatch.setattr(contexts, "_PART_BYTES", 50_000)
+    secret = b"ghp_" + b"a1B2" * 9
+    filler = (b"- " * 700 + line) * 120
+    came = b" ".join((filler, secret if planted else b"", filler, filler, secret[: 40 * planted]))
+    sealer = Sealer(tmp_path)
+    keeper = Contexts(tmp_path / "ctx", sealer.masked)
+    kept_call = begun("call-1")
+    kept_call.content_encoding = encoding
+    keeper.begin(kept_call)
+    # Long as it comes, too: what cannot be compressed follows.
+    sent = gzip.compress(came + random.Random(7).randbytes(500_000), 1) if encoding == "gzip" else came
+    assert len(sent) > 400_000
+    for at in range(0, len(sent), 1 << 16):
+        kept_call.feed(sent[at : at + (1 << 16)])
+    keeper.end(kept_call)
+    keeper.close()
+    (told,) = kept(tmp_path / "ctx")
+    body = contexts.body(tmp_path / "ctx", told["response"])
+    assert [path.name for path in (tmp_path / "ctx" / "blobs").iterdir() if path.name.startswith(".")] == []
+    if encoding == "xyz" or not planted:
+        assert (body, told.get("content_encoding", "")) == (sent, encoding)
+        return
+    assert "content_encoding" not in told
+    assert secret not in body
+    assert sealer.unmasked(body).startswith(came)
