@@ -218,7 +218,8 @@ def print_outcome(outcome: outcomes.Written | outcomes.Held | outcomes.Refused, 
 
 def refused(outcome: outcomes.Refused) -> NoReturn:
     """The policy's or the grants' no, as the command's answer; where somebody was quicker, a conflict. A tool's name is its command's."""
-    hint = f"amem {outcome.hint} --help" if outcome.hint in COMMANDS else outcome.hint
+    tool, *given = (outcome.hint or "").split() or [""]
+    hint = " ".join(["amem", tool, *(given or ["--help"])]) if tool in COMMANDS else outcome.hint
     if outcome.code == "conflict":
         raise ConflictError(outcome.reason, hint=hint)
     raise RefusedError(outcome.reason, hint=hint, reason=outcome.code)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amem.sandbox.plan import HostFacts
     from amem.sandbox.run import Running
 
-ROUNDS, MOST_ROUNDS = 3, 20
+ROUNDS = 3
 FAILED, INTERRUPTED, SATISFIED, REVISE, EXHAUSTED = "failed", "interrupted", "satisfied", "needs_revision", "max_iterations_reached"
 
 

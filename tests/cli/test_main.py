@@ -172,6 +172,19 @@ def test_every_no_names_one_command_and_shows_no_control_character(
     assert captured.err.replace("\n", "").isprintable()
 
 
+def test_a_conflict_names_the_command_that_shows_what_was_quicker(root: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def write(title: str, *supersedes: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([*root, "write", "--type", "fact", "--title", title, "--body", "b", *supersedes])
+        return code, *capsys.readouterr()
+
+    _, old, _ = write("old")
+    _, new, _ = write("new", "--supersedes", old.strip())
+    code, out, err = write("late", "--supersedes", old.strip())
+    assert (code, out) == (1, "")
+    assert err.endswith(f"\ntry: amem get {new}")
+
+
 @pytest.mark.parametrize("argv", [["usage"], ["cost"], ["list"], ["task", "stats"], ["image", "list"], ["session", "stop", "--all"]])
 def test_what_is_said_where_there_is_nothing_is_no_result(root: list[str], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
