@@ -72,9 +72,9 @@ class Gate:
         self._broken.add(route.destination)
         _log.warning("session %s: %s did not keep what grants.toml requires of it", self._access.session, route.destination)
 
-    def ended(self, route: Route, now_s: float, *, whole: bool, silent_s: float) -> None:
+    def ended(self, call: Call, route: Route, now_s: float, *, whole: bool, silent_s: float) -> None:
         """A call that had left is over: its answer came whole, or nothing of it came for so long at its end."""
-        self._silences.ended(route.destination, now_s, whole=whole, silent_s=silent_s)
+        self._silences.ended((route.destination, call.model), now_s, whole=whole, silent_s=silent_s)
 
     def stranger(self, presented: str | None) -> str | None:
         """Why a caller with this credential is not this session's harness; None when it is."""
@@ -97,8 +97,8 @@ class Gate:
             return Refusal("not_on_a_login", f"{call.path} is for a login, and this session has a key")
         if route.destination in self._broken:
             return self._unkept(route)
-        if self._access.lane is Lane.HARNESS and self._silences.resting(route.destination, now_s):
-            return self._silent(route)
+        if self._access.lane is Lane.HARNESS and self._silences.resting((route.destination, call.model), now_s):
+            return self._silent(call, route)
         if (tools := vendor.server_tools(call)) and (refused := self._around(route.destination, tools)) is not None:
             return refused
         return self._decided(
@@ -110,9 +110,11 @@ class Gate:
         wanted = ", ".join(f"{member} {value}" for member, value in route.require.items())
         return Refusal(REQUIRE_BROKEN, f"{route.destination} answered an earlier call outside of what grants.toml requires: {wanted}")
 
-    def _silent(self, route: Route) -> Refusal:
-        self._log_refusal({"code": SILENT, "destination": route.destination})
-        sentence = f"{route.destination} fell silent in {SILENCES} answers one after another, so it is not asked again for now"
+    def _silent(self, call: Call, route: Route) -> Refusal:
+        self._log_refusal({"code": SILENT, "destination": route.destination, "model": call.model})
+        sentence = (
+            f"{call.model} at {route.destination} fell silent in {SILENCES} answers one after another, so it is not asked again for now"
+        )
         self._access.silent(sentence)
         return Refusal(SILENT, sentence)
 

@@ -153,7 +153,7 @@ class _Egress:
                 return _answer(replies.busy(dialect, busy.sentence, busy.retry_after_s))
             room = await self._gate.room(attempt.id, call, route)
             # Nothing is awaited between the decision and the send: the label it was made with is the label of that moment.
-            refusal = room if isinstance(room, Refusal) else self._gate.refusal(call, route)
+            refusal = room if isinstance(room, Refusal) else self._gate.refusal(call, route, asyncio.get_running_loop().time())
             if isinstance(room, Room):
                 attempt.reserved = room.tokens
             if refusal is not None:
@@ -181,8 +181,11 @@ class _Egress:
             raise
         finally:
             self._lanes.leave(attempt.id)
+            now_s = asyncio.get_running_loop().time()
+            if attempt.heard_s is not None and attempt.call.kind is Kind.CALL:
+                self._gate.ended(attempt.call, attempt.route, now_s, whole=attempt.whole, silent_s=now_s - attempt.heard_s)
             if attempt.counted:
-                row = attempt.row(self._access, asyncio.get_running_loop().time())
+                row = attempt.row(self._access, now_s)
                 if row.alarm == REQUIRE_BROKEN:
                     self._gate.broken(attempt.route)
                 self._meter.record(row)
@@ -250,6 +253,7 @@ class _Egress:
     async def _forward(self, request: web.Request, attempt: Attempt, headers: Headers, body: bytes | None) -> web.StreamResponse:
         assert self._upstream is not None
         call, route = attempt.call, attempt.route
+        attempt.heard_s = asyncio.get_running_loop().time()
         try:
             answer = await self._upstream.send(request.method, route.url(call.path, call.query), headers, body)
         except ConnectionTimeoutError:
@@ -339,6 +343,7 @@ class _Egress:
                     if not piece:
                         continue
                 await out.write(piece)
+                attempt.heard_s = asyncio.get_running_loop().time()
                 attempt.passed(piece)
             if scrubber is not None and (rest := scrubber.end()):
                 await out.write(rest)

@@ -18,6 +18,12 @@ Written by `python -m amem.harnesses.compat` from the tables that launches use; 
 are compared whole with what was measured of the program. `not proven here`: written from public reports.
 """
 
+FAULTS = ("400", "401", "403", "404", "429", "500", "529", "refused", "silent")
+"""What may come of a model call: a status, a connection that is refused, an answer that falls silent half way."""
+FAILING = """\
+Model calls until a headless run has ended, on the real program, the title of a session among them. Each ends with a code that is not 0,
+says why, and leaves a handoff. After two silent answers the egress refuses the next call, which ends those that would ask on.
+"""
 OLDEST = """\
 A program on the host's PATH that is older gives way to the pinned one, and is refused where there is none. One that is a major version
 beyond the pinned one runs, and the launch says so. Nothing is run to find out: a version is read from the package or the file's name.
@@ -41,6 +47,9 @@ def document() -> str:
         _table(["harness", "key", "subscription", "tunnel, unmetered"], map(_ways, harnesses)),
         "## Memory and hooks\n",
         _table(["harness", "tool", *(f"`{kind}`" for kind in HookKind), "own token count"], map(_hooks, harnesses)),
+        "## When the provider fails\n",
+        FAILING,
+        _table(["harness", *FAULTS], (_tries(harness, proofs[harness.name]) for harness in harnesses if "tries" in proofs[harness.name])),
         "## Oldest versions\n",
         OLDEST,
         _table(["harness", "oldest", "because"], (_oldest(harness) for harness in harnesses if harness.version is not None)),
@@ -64,6 +73,10 @@ def _ways(harness: Harness) -> list[str]:
         ", ".join(harness.destinations.get(Auth.SUBSCRIPTION, ())) or "-",
         ", ".join(host.removesuffix(":443") for host in harness.tunnel_hosts) or "-",
     ]
+
+
+def _tries(harness: Harness, proof: dict[str, Any]) -> list[str]:
+    return [f"`{harness.name}`", *(str(proof["tries"][fault]) for fault in FAULTS)]
 
 
 def _oldest(harness: Harness) -> list[str]:

@@ -141,7 +141,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
         _end_server(sitting)
-    elif _unnoted(asked, outcome, ended):
+    elif not running.exec_errno and _unnoted(asked, outcome, ended):
         _left(outcome, work.session, work.leave(undone(ready, outcome, how(ended, code))))
     if ready.login is not None:
         from amem.launch.login import carry_home

@@ -180,6 +180,8 @@ def test_a_harness_that_fails_before_its_model_spoke_leaves_the_launchers_note(p
         (note,) = [place.amem("get", id, "--json").json for id in done.json["handoffs"]]
         assert note["left_by"] == "launcher" and all(words in note["body"] for words in found), note["body"]
         assert place.launch("--no-handoff", "--prompt", "hello", "--json", "--", "sh", "-c", script).json["handoffs"] == []
+    absent = place.launch("--prompt", "hello", "--json", "--", "no-such-program")
+    assert (absent.code, absent.json["handoffs"]) == (127, []), "nothing ran that could have left anything"
 
 
 def test_a_time_limit_ends_the_session_with_124(place: Place, provider: Running) -> None:

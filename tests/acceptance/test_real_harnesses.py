@@ -1,9 +1,7 @@
 """The real Claude Code and the real Codex in what is theirs alone; what every harness must do is in `tests/harnesses/test_real.py`."""
 
 import json
-import os
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,29 +81,3 @@ def test_codex_offers_the_providers_search_only_under_a_grant(place: Place, prov
     assert offered and set(offered) == {granted}
     decided = [(line["action"], line["allow"]) for line in place.log("decisions.jsonl") if line["action"] == "server_tool"]
     assert decided == [("server_tool", True)] * len(offered) if granted else decided == []
-
-
-def test_claude_on_its_own_login_passes_it_through_and_counts_as_plan(place: Place, provider: Running) -> None:
-    installed("claude")
-    token = "sk-ant-oat01-" + "a" * 40
-    login = {"claudeAiOauth": {"accessToken": token, "refreshToken": "sk-ant-ort01-" + "b" * 40, "expiresAt": 1990000000000,
-                               "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}  # fmt: skip
-    home = place.base / "home"
-    (home / ".claude").mkdir(parents=True)
-    (home / ".claude" / ".credentials.json").write_text(json.dumps(login))
-    grants = place.root / "grants.toml"
-    grants.write_text(grants.read_text().replace("[destinations.anthropic]", f'[destinations.anthropic]\nbase_url = "{provider.url}"'))
-    provider.load({"steps": [{"tool": "memory.handoff", "args": {"body": "Looked around on the plan."}}, {"text": "Done on the plan."}]})
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    words = ("launch", "--harness", "claude", "--workdir", str(place.tree), "--prompt", "look", "--json")
-    done = place.amem(*words, HOME=str(home), XDG_CACHE_HOME=cache)
-    assert done.code == 0, done.err
-    assert (done.json["auth"], done.json["answer"]) == ("subscription", "Done on the plan.")
-    sent = [exchange for exchange in provider.log if exchange.path.endswith("/messages")]
-    assert sent and all(exchange.headers["authorization"] == f"Bearer {token}" for exchange in sent)
-    assert {row["billing"] for row in place.amem("usage", "--json").json["usage"]} == {"plan"}
-    assert json.loads((home / ".claude" / ".credentials.json").read_text()) == login
-
-    (home / ".claude" / ".credentials.json").unlink()
-    missing = place.amem(*words, HOME=str(home), XDG_CACHE_HOME=cache)
-    assert missing.code == 1 and "not logged in" in missing.err and "/login" in missing.err

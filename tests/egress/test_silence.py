@@ -13,12 +13,13 @@ from tests.egress.support import call, session
 STALL = {"text": "word " * 40, "chunk": 5, "fault": {"kind": "stall", "after": 3}}
 HUNG = {"text": "x", "wait": "never"}
 IDLE_S = 600.0
+DEMO = ("demo", "m-1")
 
 
 def fallen(times: int, at_s: float = 0.0, part: float = 1.0) -> Silences:
     found = Silences(IDLE_S)
     for _ in range(times):
-        found.ended("demo", at_s, whole=False, silent_s=IDLE_S * part)
+        found.ended(DEMO, at_s, whole=False, silent_s=IDLE_S * part)
     return found
 
 
@@ -26,25 +27,25 @@ def test_only_silences_one_after_another_count() -> None:
     found = Silences(IDLE_S)
     for _ in range(5):
         for _ in range(SILENCES - 1):
-            found.ended("demo", 0.0, whole=False, silent_s=IDLE_S)
-        found.ended("demo", 0.0, whole=True, silent_s=0.0)
-    assert not found.resting("demo", 0.0)
-    assert fallen(SILENCES).resting("demo", 0.0)
-    assert not fallen(SILENCES).resting("another", 0.0)
+            found.ended(DEMO, 0.0, whole=False, silent_s=IDLE_S)
+        found.ended(DEMO, 0.0, whole=True, silent_s=0.0)
+    assert not found.resting(DEMO, 0.0)
+    assert fallen(SILENCES).resting(DEMO, 0.0)
+    assert not fallen(SILENCES).resting(("demo", "another"), 0.0)
 
 
 @pytest.mark.parametrize(("part", "resting"), [(0.0, False), (0.9 / IMPATIENCE, False), (1.1 / IMPATIENCE, True)])
 def test_a_harness_that_gives_an_answer_up_by_itself_counts_when_it_waited_long(part: float, resting: bool) -> None:
     """Somebody who breaks off after a moment says nothing of the provider."""
-    assert fallen(9, part=part).resting("demo", 1.0) == resting
+    assert fallen(9, part=part).resting(DEMO, 1.0) == resting
 
 
 def test_after_its_rest_a_destination_is_tried_as_if_nothing_had_been() -> None:
     found = fallen(SILENCES, 100.0)
-    assert found.resting("demo", 100.0 + REST_S - 1)
-    assert not found.resting("demo", 100.0 + REST_S)
-    found.ended("demo", 200.0, whole=False, silent_s=IDLE_S)
-    assert not found.resting("demo", 200.0)
+    assert found.resting(DEMO, 100.0 + REST_S - 1)
+    assert not found.resting(DEMO, 100.0 + REST_S)
+    found.ended(DEMO, 200.0, whole=False, silent_s=IDLE_S)
+    assert not found.resting(DEMO, 200.0)
 
 
 @pytest.mark.parametrize("step", [STALL, HUNG], ids=["in the middle", "from the start"])

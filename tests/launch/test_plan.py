@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,40 @@ def test_a_harness_that_is_too_old_gives_way_to_the_pinned_one(root: Root, work:
     environment = {"PATH": installed(tmp_path / "old", "0.74.2"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     found = planned(root, work, harness="pi", args=(), model="m", environment=environment)
     assert found.program.pinned == pin.version and found.program.argv == (str(node), str(pinned / pin.program))
+
+
+def as_npm_has_it(folder: Path, name: str, version: str) -> dict[str, str]:
+    """A harness as npm installs it, at some version, on a PATH of its own."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}[os.uname().machine]
+    program = folder / registry.pins()[name].program.format(cpu=machine, arch=os.uname().machine)
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    program.chmod(0o755)
+    Path(registry.manifest(str(program)) or "").write_text(json.dumps({"version": version}))
+    (folder / "bin").mkdir()
+    (folder / "bin" / registry.load(name).binary).symlink_to(program)
+    (folder / "bin/node").write_text("#!/bin/sh\n")
+    (folder / "bin/node").chmod(0o755)
+    return {"PATH": str(folder / "bin"), "XDG_CACHE_HOME": str(folder / "cache")}
+
+
+@pytest.mark.parametrize("name", sorted(registry.pins().keys() - {"node"}))
+def test_each_harness_a_major_version_off_its_pin_works_or_says_which_is_needed(root: Root, work: Path, tmp_path: Path, name: str) -> None:
+    def found(version: str) -> Any:
+        environment = as_npm_has_it(tmp_path / version, name, version)
+        return planned(root, work, harness=name, args=(), auth="gateway", provider=None, model="m", environment=environment)
+
+    harness, pin = registry.load(name), registry.pins()[name].version
+    major = int(pin.split(".")[0])
+    newer = f"{major + 1}.0.0"
+    said = beyond(harness, version_of(found(newer).program))
+    assert said is not None and newer in said and pin in said
+    if harness.version is None:  # no older one of it is to be had
+        return
+    floor = [*harness.version.floor, 0][:2]
+    older = f"{floor[0]}.{floor[1] - 1}.9" if floor[1] else f"{floor[0] - 1}.999.0"
+    with pytest.raises(UnavailableError, match=re.escape(f"{older} is too old: ")):
+        found(older)
 
 
 @pytest.mark.parametrize(("version", "said"), [("2.0.0", True), ("1.9.9", False), ("garbage", False)])
