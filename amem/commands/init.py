@@ -1,6 +1,5 @@
 """`amem init`: make a root whose templates pass their own check. Never overwrites."""
 
-import os
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from amem.errors import ConflictError, UsageError
 from amem.model import principal as principals
 from amem.model.ids import is_id
 from amem.model.label import Label
+from amem.record.store import write_new
 from amem.settings import grants
 
 _GRANTS = """\
@@ -126,12 +126,9 @@ def command(context: Context, owner: str, domain: str, default_label: str) -> in
 
 
 def _create(path: Path, text: str) -> bool:
+    """Whether the file was made by us: whole, so that nobody reads half of it."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        write_new(path, text.encode())
     except FileExistsError:
         return False
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     return True

@@ -120,6 +120,15 @@ def test_init_makes_a_root_that_passes_its_own_check_and_never_overwrites(tmp_pa
     assert (root / "grants.toml").read_bytes() == before
 
 
+def test_init_beside_another_says_that_the_root_is_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("amem.commands.init._create", lambda path, text: path.name != "grants.toml")
+    assert run(["--root", str(tmp_path / "root"), "init", "--owner", "human:asf:you"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "by somebody else meanwhile" in captured.err
+
+
 @pytest.mark.parametrize("owner", ["you", "agent:claude", "human:asf", "human:a b:c", ""])
 def test_init_refuses_an_owner_that_is_no_person(tmp_path: Path, owner: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--root", str(tmp_path / "root"), "init", "--owner", owner]) == 2
