@@ -4,8 +4,9 @@ Nothing here logs a decision or changes a rule; a proposal is written as any ent
 """
 
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import signature
 from pathlib import Path
@@ -29,6 +30,8 @@ from amem.policy.engine import Module, PolicyEngine, Rule
 from amem.policy.entries import Finding, InForce, Standing, Status
 from amem.policy.whatif import Proposal
 from amem.record import policies
+
+_POLICY = re.compile(r'"policy": *"(pol-L[0-3]-[0-9]{3})"')
 
 
 @click.group(epilog="Examples: amem policy show    amem policy list    amem policy replay --policy new.rego")
@@ -133,7 +136,7 @@ def lint(context: Context, filing: bool, domain: str | None) -> int:
     approved, or that may not be loaded.
     """
     standings = _standings(context, domain)
-    found = entries.lint(standings)
+    found = (*entries.lint(standings), *_waiting(standings))
     tasks = _filed(context, found, standings) if filing and found else {}
     if context.flags.json:
         rows = [{**one._asdict(), "task": tasks.get(one)} for one in found]
@@ -225,6 +228,19 @@ def _standings(context: Context, domain: str | None) -> list[Standing]:
     return [one for one in policies.standing(context.root, context.grants).standings if wanted in (None, one.domain)]
 
 
+def _waiting(standings: Sequence[Standing]) -> Iterator[Finding]:
+    """What would leave a rule out once it is approved: better known before."""
+    from amem.policy.lint import check
+
+    rules = [(one, one.policy.id, one.policy.rego) for one in standings if one.policy is not None and one.policy.rego is not None]
+    for one, id, text in rules:
+        beside = [
+            (other, its) for each, other, its in rules if each.status is Status.IN_FORCE and each.domain == one.domain and other != id
+        ]
+        if one.status is Status.WAITING and (why := check(id, text, beside)) is not None:
+            yield Finding("refused", id, why)
+
+
 def _listed(one: Standing) -> dict[str, Any]:
     policy = one.policy
     shape: dict[str, Any] = {"id": one.id, "entry": one.entry, "domain": one.domain, "tier": one.tier, "status": one.status, "why": one.why}
@@ -263,8 +279,13 @@ def _candidate(context: Context, file: str | None, found: InForce) -> tuple[tupl
     text = _text(file)
     if not any(line.split() == ["package", "amem.rules"] for line in text.splitlines()):
         return ((Path(file).name, text),), found.rules
-    named = sorted(name for name in engine.outline(file, text).denials if name)
-    return modules, (*(rule for rule in found.rules if rule.policy not in named), Rule(named[0] if named else file, text))
+    from amem.policy.lint import check
+
+    named = _POLICY.search(text)
+    id = named[1] if named else Path(file).stem
+    if (why := check(id, text)) is not None:
+        raise UsageError(f"{file}: {why}")
+    return modules, (*(rule for rule in found.rules if rule.policy != id), Rule(id, text))
 
 
 def _propose(context: Context, found: Proposal, domain: str, line: Mapping[str, Any]) -> str:

@@ -62,9 +62,12 @@ def approve(context: Context, task: str, yes: bool) -> int:
         refused(done)
     entry = done.entry
     if context.flags.json:
-        print_json({"task": task, "entry": entry.id, "version": entry.version, "tier": entry.tier, "landed": True})
+        left_out = {"left_out": done.left_out} if done.left_out else {}
+        print_json({"task": task, "entry": entry.id, "version": entry.version, "tier": entry.tier, "landed": True, **left_out})
     else:
         print(f"{entry.id} is {entry.tier} (version {entry.version})")
+        if done.left_out:
+            note(f"it is not in force: {done.left_out}")
     return exits.DONE
 
 

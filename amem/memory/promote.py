@@ -38,6 +38,8 @@ class Promoted:
     landed: bool
     task: str | None = None
     """The approval task, of a proposal."""
+    left_out: str | None = None
+    """Why a policy that was approved is not in force all the same."""
 
 
 def promote(memory: Memory, session: Session, id: str, to: Tier, why: str) -> Promoted | Refused:
@@ -93,10 +95,12 @@ def approve(memory: Memory, session: Session, task: str) -> Promoted | Refused:
             if decision.code == "version_changed":
                 raise ConflictError(decision.sentence(), hint=f"amem promote {entry.id} --to verified --why …", decision=decision.id)
             return _refused(decision)
+        left_out = None
         if entry.type is EntryType.POLICY and memory.policies is not None:
-            memory.policies.foresee(memory.grants, entry)  # looked at before it is there, where no decision waits for it
+            left_out = memory.policies.foresee(memory.grants, entry).why  # looked at before it is there, where no decision waits for it
         raised = entry if done else _raise(memory, entry, Tier.VERIFIED)
-        return _settle(memory, session, found, "landed", None) or Promoted(entry=raised, to=Tier.VERIFIED, landed=True, task=task)
+        landed = Promoted(entry=raised, to=Tier.VERIFIED, landed=True, task=task, left_out=left_out)
+        return _settle(memory, session, found, "landed", None) or landed
 
 
 def decline(memory: Memory, session: Session, task: str, why: str | None = None) -> "Promotion | Refused":

@@ -207,3 +207,40 @@ def test_a_denial_becomes_a_proposal_that_lets_no_more_through(with_rule: Any) -
 def test_a_request_that_is_none_is_said_in_its_own_words(amem: Any, asked: Any, says: str) -> None:
     code, told, err = amem("policy", "eval", "-", stdin=asked)
     assert (code, told) == (2, "") and says in json.loads(err)["error"]["message"]
+
+
+def test_a_rule_that_may_not_be_loaded_is_said_to_be_so_before_and_when_it_is_approved(with_rule: Any, tmp_path: Path) -> None:
+    slow = RULE.replace("pol-L2-031", "pol-L2-032").replace(
+        '"human:asf:bob"\n}', '"human:asf:bob"\n\tinput.supersedes[i] == input.supersedes[j]\n}'
+    )
+    entry = with_rule("write", "--type", "policy", "--title", "Slow", "--body", slow)[1]["id"]
+    code, found, _ = with_rule("policy", "lint")
+    assert (code, [(one["kind"], one["policy"]) for one in found["findings"]]) == (
+        3,
+        [("unverified", "pol-L2-032"), ("refused", "pol-L2-032")],
+    )
+    assert "steps on a large request" in found["findings"][1]["why"]
+    task = with_rule("promote", entry, "--to", "verified", "--why", "agreed")[1]["task"]
+    code, told, _ = with_rule(*BOB, "approve", task, "--yes")
+    assert (code, told["landed"]) == (0, True) and "steps on a large request" in told["left_out"]
+    assert [(one["kind"], one["policy"]) for one in with_rule("policy", "lint")[1]["findings"]] == [("refused", "pol-L2-032")]
+    assert with_rule("policy", "show")[1]["left_out"][0]["policy"] == "pol-L2-032"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('package amem.rules\n\ndeny contains {"policy": "pol-L1-001"} if input.supersedes[_] == input.supersedes[_]\n', "steps"),
+        ("package amem.rules\n\nx := " + "[ # ]\n" * 40 + "]" * 40, "brackets"),
+        ("package amem\n\nx := " + "[ # ]\n" * 40 + "]" * 40, "brackets"),
+        ('package amem.rules\n\ndeny contains {"policy": input.type} if input.type', "each denial"),
+        ('package amem.rules\n\ndeny contains {"policy": "pol-L1-001"} if _f(1)\n\n_f(x) if _f(x)\n', "itself"),
+        ("package amem\n\ndecision := {", "expecting"),
+    ],
+)  # fmt: skip
+def test_a_candidate_that_could_not_be_loaded_decides_nothing(amem: Any, tmp_path: Path, text: str, told: str) -> None:
+    amem("write", "--type", "fact", "--title", "T", "--body", "B")
+    candidate = tmp_path / "candidate.rego"
+    candidate.write_text(text)
+    code, out, err = amem("policy", "replay", "--policy", str(candidate))
+    assert (code, out) == (2, "") and told in err and "Traceback" not in err
