@@ -6,6 +6,7 @@ Never indexed and never served to a session; a context that cannot be kept is sa
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import logging
@@ -133,8 +134,12 @@ class Contexts:
 
     def _say(self, lines: list[bytes]) -> None:
         try:
-            with open(_opened(f"{self._folder}/calls.jsonl", os.O_APPEND), "ab") as file:
-                file.write(b"".join(lines))
+            written = False
+            while not written:
+                with open(_opened(f"{self._folder}/calls.jsonl", os.O_APPEND), "ab") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                    if written := _stands(file, f"{self._folder}/calls.jsonl"):  # else an erasure has just put another in its place
+                        file.write(b"".join(lines))
         except OSError:
             self._missed += len(lines)
             _log.exception("%d contexts could not be kept", len(lines))
@@ -300,6 +305,14 @@ def _opened(path: str, how: int) -> int:
     except FileNotFoundError:
         Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(path, flags, 0o600)
+
+
+def _stands(file: BinaryIO, path: str) -> bool:
+    """Say whether an open file is the one of that name."""
+    try:
+        return os.fstat(file.fileno()).st_ino == os.stat(path, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def plain(body: bytes, encoding: str) -> bytes | None:
