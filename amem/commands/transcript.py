@@ -11,7 +11,7 @@ from amem.cli import exits
 from amem.cli.context import Context
 from amem.cli.output import note, print_json, table, visible
 from amem.commands import flags
-from amem.errors import UsageError
+from amem.errors import NotFoundError, UsageError
 from amem.model import clock
 from amem.model.call import ObservedBy
 from amem.model.ids import is_id
@@ -43,14 +43,14 @@ def group() -> None:
 @click.pass_obj
 def list_(context: Context, domain: str | None, session: str | None, limit: int, since: datetime | None) -> int:
     """List what is kept, newest first, and when its time is up. A sweep then leaves the turns that entries cite."""
-    from amem.memory.transcripts import listed
+    from amem.memory.transcripts import cited_by, listed
 
     _checked(session)
     domains = (context.domain(domain),) if domain else context.domains
     after = clock.stamp(since) if since is not None else ""
     reader = context.owner_session(domains[0])
-    found = [(kept, cited) for kept, cited in listed(context.memory, reader, domains, session) if kept.kept_at >= after]
-    rows = [_row(context, kept, cited) for kept, cited in found[: limit or None]]
+    found = [kept for kept in listed(context.memory, reader, domains, session) if kept.kept_at >= after]
+    rows = [_row(context, kept, len(cited_by(context.memory, reader, kept))) for kept in found[: limit or None]]
     if context.flags.json:
         print_json({"transcripts": rows, "total": len(found), "more": len(rows) < len(found)})
         return exits.DONE
@@ -138,10 +138,9 @@ def erase(context: Context, session: str, why: str, dry_run: bool, yes: bool) ->
     reader = context.owner_session(context.domains[0])
     if dry_run:
         found = transcripts.listed(context.memory, reader, context.domains, session)
-        receipt: dict[str, Any] = {
-            "transcript": session,
-            "citing": sorted({c.entry for k, _ in found for c in transcripts.citing(context.memory, reader, k)}),
-        }
+        if not found:
+            raise NotFoundError(f"no transcript of {session} was kept", hint="amem transcript list")
+        receipt: dict[str, Any] = {"transcript": session, "citing": transcripts.cited_by(context.memory, reader, found[0])}
     else:
         flags.confirm(f"erase the transcript of {session}? Nothing brings it back.", yes)
         receipt = transcripts.erase(context.memory, reader, session, why)

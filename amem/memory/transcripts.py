@@ -75,15 +75,19 @@ class Swept:
     """Sessions whose decision contexts were dropped."""
 
 
-def listed(memory: Memory, session: Session, domains: Sequence[str], of: str | None = None) -> list[tuple[Kept, int]]:
-    """The kept transcripts that the reader may know of, newest first, each with how many entries cite it that may be read."""
-    found = []
+def listed(memory: Memory, session: Session, domains: Sequence[str], of: str | None = None) -> list[Kept]:
+    """The kept transcripts that the reader may know of, newest first."""
+    found: list[Kept] = []
     for domain in domains:
         filter = reader(memory, session, (domain,))
         if isinstance(filter, Filter):
             found += [one for one in transcripts.all_kept(memory.root, (domain,), of) if not one.classification.exceeds(filter.max_label)]
-    found.sort(key=lambda one: (one.kept_at, one.session), reverse=True)
-    return [(one, len({cited.entry for cited in citing(memory, session, one)})) for one in found]
+    return sorted(found, key=lambda one: (one.kept_at, one.session), reverse=True)
+
+
+def cited_by(memory: Memory, session: Session, kept: Kept) -> list[str]:
+    """The active entries that cite it and that the reader may read."""
+    return sorted({cited.entry for cited in citing(memory, session, kept)})
 
 
 def citing(memory: Memory, session: Session, kept: Kept) -> list[Cited]:
@@ -213,7 +217,7 @@ def erase(memory: Memory, session: Session, of: str, why: str) -> dict[str, Any]
     kept = _visible(memory, session, of)
     if kept.erased_at is not None:
         raise ConflictError(f"{of}: its transcript is erased already", hint="amem transcript list")
-    cites = sorted({one.entry for one in citing(memory, session, kept)})
+    cites = cited_by(memory, session, kept)
     decision = act(memory, session, request.ERASE, kept.domain, of)
     at, path = clock.stamp(memory.clock()), os.path.relpath(kept.path, memory.root.path)
     transcripts.write(kept._replace(erased_at=at), ())

@@ -126,6 +126,7 @@ def test_what_is_not_there_is_3(amem: Run, kept: None) -> None:
         ("show", SESSION, "--turn", "9"),
         ("show", "ses-0000000z", "--turn", "1"),
         ("erase", "ses-0000000z", "--reason", "x", "--yes"),
+        ("erase", "ses-0000000z", "--reason", "x", "--dry-run"),
     ):
         assert amem(*words)[0] == 3
 

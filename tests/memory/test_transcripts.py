@@ -122,10 +122,10 @@ def test_who_lists_sees_what_may_be_read_and_how_often_it_is_cited(memory: Memor
     keep(memory, "ses-0123abcf", domain="dom-hidden", label=Label.RESTRICTED)
     written(memory, owner(memory), "Counted", body=f"transcript:{SES}#2 and transcript:{SES}#4")
     domains = tuple(memory.grants.domains)
-    assert [(one.session, cited) for one, cited in served.listed(memory, owner(memory), domains)] == [
-        ("ses-0123abcf", 0), ("ses-0123abce", 0), (SES, 1),
-    ]  # fmt: skip
-    assert [one.session for one, _ in served.listed(memory, agent(memory), domains)] == [SES]
+    found = served.listed(memory, owner(memory), domains)
+    assert [one.session for one in found] == ["ses-0123abcf", "ses-0123abce", SES]
+    assert [len(served.cited_by(memory, owner(memory), one)) for one in found] == [0, 0, 1]
+    assert [one.session for one in served.listed(memory, agent(memory), domains)] == [SES]
 
 
 def sweep(memory: Memory, session: Session, days: int = 31, **more: Any) -> served.Swept:
@@ -207,8 +207,8 @@ def test_an_erasure_leaves_a_stub_and_a_receipt_and_names_who_cites_it(memory: M
     assert json.loads((memory.root.state / "erased" / f"{receipt['id']}.json").read_text()) == receipt
     assert kept.path.read_bytes().count(b"\n") == 1
     assert shown(memory, owner(memory), 1, 8, uncited=True) == []
-    ((stub, cited),) = served.listed(memory, owner(memory), ("dom-me",))
-    assert (stub.erased_at, stub.turns, cited) == (stamp(NOW), 8, 1)
+    (stub,) = served.listed(memory, owner(memory), ("dom-me",))
+    assert (stub.erased_at, stub.turns, served.cited_by(memory, owner(memory), stub)) == (stamp(NOW), 8, [entry.id])
     with pytest.raises(ConflictError):
         served.erase(memory, owner(memory), SES, "again")
     sweep(memory, owner(memory))
