@@ -82,7 +82,10 @@ def _act(action: str, principal: str = _OWNER, domain: str = "dom-golden") -> Re
 
 
 def _promote(to: str, principal: str = "agent:writer", **changed: Any) -> Request:
-    usual: dict[str, Any] = {"subject": "mem-golden-000000000000", "author": "agent:other", "tier": "raw", "why": True}
+    usual: dict[str, Any] = {
+        "subject": "mem-golden-000000000000", "author": "agent:other", "tier": "raw", "why": True, "classification": Label.INTERNAL,
+        "label": Label.INTERNAL,
+    }  # fmt: skip
     return ask.promote(**_who(principal), to=to, **(usual | changed))
 
 
@@ -172,6 +175,9 @@ def acts() -> Iterator[Golden]:
     yield Golden("a promotion without a why", _promote("curated", why=False), False, codes=("no_why",))
     yield Golden("a promotion without a grant", _promote("verified", "agent:any"), False, codes=("no_write_grant",))
     yield Golden("a promotion of what is curated", _promote("curated", tier="curated"), False, codes=("tier_not_lower",))
+    yield Golden("a promotion below the session", _promote("curated", label=Label.RESTRICTED), False, codes=("why_below_session",))
+    yield Golden("a proposal below the session", _promote("verified", classification=Label.PUBLIC), False, codes=("why_below_session",))
+    yield Golden("a promotion below the owner", _promote("curated", _OWNER, label=Label.RESTRICTED), True)
     yield Golden("a proposal to verified", _promote("verified", tier="curated"), True)
     yield Golden("a proposal of what is verified", _promote("verified", tier="verified"), False, codes=("tier_not_lower",))
     yield Golden("an approval", _judge("approve"), True)

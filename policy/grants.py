@@ -117,6 +117,8 @@ def beyond(action: str, asked: Mapping[str, Any], grant: Mapping[str, Any], data
         case "promote":
             if not grant["write"]:
                 return "a promotion without a grant"
+            if asked["principal"] != data.get("grants", {}).get("owner") and not _within(asked["label"], asked["classification"]):
+                return "a promotion below the session's label"
             return "a promotion by the author" if asked["to"] == "curated" and asked["author"] == asked["principal"] else None
         case "approve" | "decline":
             if not grant["write"] or asked["kind"] != "human":

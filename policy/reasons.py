@@ -54,6 +54,7 @@ REASONS: Mapping[str, Row] = {
     "own_proposal": Row("{principal} proposed it: another person approves it"),
     "policy_by_owner": Row("{entry} is a policy: it comes into force when the owner approves it, or proposed it"),
     "version_changed": Row("the proposal is of version {proposed} of {entry}, which is at {version} now: propose it as it stands"),
+    "why_below_session": Row("{entry} is {classification} and this session {label}: what it has read may be in the why", "handoff"),
     "promote_own": Row("{principal} wrote {entry}: somebody else promotes it"),
     "tier_not_lower": Row("{entry} is {tier} already"),
     "no_why": Row("say why: what was checked"),

@@ -175,11 +175,12 @@ def owner_act(action: str, *, principal: str, owner: str, domain: str, session: 
 
 
 def promote(
-    *, principal: str, domain: str, session: str, subject: str, author: str, tier: str, to: str, why: bool, task: str | None = None
-) -> Request:
+    *, principal: str, domain: str, session: str, subject: str, author: str, tier: str, to: str, why: bool, classification: Label,
+    label: Label, task: str | None = None,
+) -> Request:  # fmt: skip
     """Ask whether an entry (the `subject`) may be marked curated, or proposed as verified. Raises ValueError.
 
-    `why` says that a why was given.
+    `why` says that a why was given, which whoever reads the entry may read; `label` is the session's.
     """
     return _request(
         PROMOTE,
@@ -192,6 +193,8 @@ def promote(
         tier=_word("tier", tier, _TIERS),
         to=_word("to", to, _TARGETS),
         why=_flag("why", why),
+        classification=_label("classification", classification),
+        label=_label("label", label),
     )
 
 

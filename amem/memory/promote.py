@@ -50,13 +50,10 @@ def promote(memory: Memory, session: Session, id: str, to: Tier, why: str) -> Pr
     if row.status is not Status.ACTIVE:
         return Refused(code="gone", reason=f"{id} is {row.status}: only what is served is promoted")
     said = why.strip()
-    if not session.is_owner and session.label.exceeds(row.classification):  # whoever may read the entry reads the why
-        reason = f"{id} is {row.classification} and this session {session.label}: what it has read may be in the why"
-        return Refused(code="over_label", reason=reason, hint="handoff")
     decision = memory.door.decide(
         request.promote(
             principal=session.principal, domain=row.domain, session=session.id, task=memory.bound(session), subject=id, author=row.author,
-            tier=row.tier, to=to, why=bool(said),
+            tier=row.tier, to=to, why=bool(said), classification=row.classification, label=session.label,
         )
     )  # fmt: skip
     if not decision.allow:

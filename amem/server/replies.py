@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 CODES = frozenset(["invalid", "not_found", "gone", "refused", "held", "over_label", "unavailable", "conflict", "stale_fence", "budget"])
 """What a refusal's `code` can be."""
-_REASON_CODES = {"label_below_session": "over_label"}
+_REASON_CODES = {"label_below_session": "over_label", "why_below_session": "over_label"}
 """Reasons of the policy that have a code of their own; every other one is `refused`."""
 
 

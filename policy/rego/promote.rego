@@ -1,4 +1,5 @@
-# Promotions: who marks an entry curated, and who proposes it as verified? Curated is for anyone but its author.
+# Promotions: who marks an entry curated, and who proposes it as verified? Curated is for anyone but its author. What a session has
+# read may be in its why, and whoever reads the entry reads the why: so the entry is not below the session. The owner's word passes.
 package amem
 
 decision := {"allow": true, "hold": false, "reasons": []} if {
@@ -12,6 +13,7 @@ _may_promote if {
 	input.to == "curated"
 	input.tier == "raw"
 	input.author != input.principal
+	_why_fits
 }
 
 _may_promote if {
@@ -19,7 +21,12 @@ _may_promote if {
 	input.why == true
 	input.to == "verified"
 	input.tier in {"raw", "curated"}
+	_why_fits
 }
+
+_why_fits if _rank[input.label] <= _rank[input.classification]
+
+_why_fits if input.principal == data.grants.owner
 
 _promote_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false
 
@@ -29,6 +36,15 @@ _promote_refused contains {"code": "no_write_grant", "principal": input.principa
 }
 
 _promote_refused contains {"code": "no_why"} if input.why == false
+
+_promote_refused contains {
+	"code": "why_below_session",
+	"entry": input.subject,
+	"classification": input.classification,
+	"label": input.label,
+} if {
+	not _why_fits
+}
 
 _promote_refused contains {"code": "promote_own", "principal": input.principal, "entry": input.subject} if {
 	input.to == "curated"

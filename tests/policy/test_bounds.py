@@ -121,7 +121,9 @@ def largest() -> list[Request]:
             addresses=[f"2001:db8:aaaa:bbbb:cccc:dddd:eeee:{number:x}" for number in range(ask.MANY)],
         ),
         ask.owner_act("erase", **who, owner=whom, subject=entry["id"]),
-        ask.promote(**who, subject=entry["id"], author=whom, tier="curated", to="verified", why=True),
+        ask.promote(
+            **who, subject=entry["id"], author=whom, tier="curated", to="verified", why=True, classification=label, label=label,
+        ),
         ask.judge("approve", **who, subject=entry["id"], type="decision", proposer=whom, proposed=2**31 - 1, version=2**31 - 1),
     ]  # fmt: skip
 

@@ -36,6 +36,7 @@ def test_a_why_brings_nothing_below_the_label_of_what_was_read(memory: Memory) -
     public = written(memory, owner(memory), "How to build", classification="public")
     high = agent(memory, label=Label.INTERNAL)
     assert code(ask(memory, high, "promote", id=public.id, to="curated", why=f"It fits {CANARY}.")) == "over_label"
+    assert [one["code"] for one in lines(memory, "decisions")[-1]["reasons"]] == ["why_below_session"]
     assert CANARY not in ask(memory, agent(memory, "agent:reader"), "promotions", id=public.id)
     assert '"landed":true' in ask(memory, agent(memory), "promote", id=public.id, to="curated", why="I built it.")
 
