@@ -5,12 +5,14 @@ and no entry: never in the index, and served turn by turn through `amem.memory.t
 can leave out, reorder or invent. What is not cited is dropped when its time is up; cited turns stay, as excerpts of what cites them.
 """
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from amem.model import clock
 from amem.model.ids import is_id
@@ -26,6 +28,7 @@ MAX_CALLS = 200
 """Of one turn."""
 
 _LONGEST_DAYS = 36_500
+_MAX_HEAD_BYTES = 4096
 
 Row = dict[str, Any]
 
@@ -105,11 +108,11 @@ def all_kept(root: Root, domains: Iterable[str], session: str | None = None) -> 
 
 
 def rows(kept: Kept) -> Iterator[Row]:
-    """Its turns, in order."""
-    with open(kept.path, "rb") as file:
+    """Its turns, in order; a line that is no turn is passed over. Raises OSError."""
+    with _opened(kept.path) as file:
         file.readline()
         for line in file:
-            if (turn := _table(line)) is not None and isinstance(turn.get("n"), int) and isinstance(turn.get("text"), str):
+            if (turn := _table(line)) is not None and _is_turn(turn):
                 yield turn
 
 
@@ -120,15 +123,37 @@ def lines(found: Iterable[Row]) -> Iterator[bytes]:
 
 def _head(path: Path, domain: str) -> Kept | None:
     try:
-        with open(path, "rb") as file:
-            head = _table(file.readline())
-        assert head is not None
+        with _opened(path) as file:
+            head = _table(file.readline(_MAX_HEAD_BYTES))
+        if head is None:
+            return None
         return Kept(
             path, path.stem, domain, str(head["harness"]), Label(head["classification"]), _instant(head["kept_at"]), int(head["turns"]),
-            head.get("swept_at"), head.get("erased_at"), int(head.get("bad_lines", 0)), bool(head.get("cut", False)),
+            _instant(head["swept_at"]) if "swept_at" in head else None, _instant(head["erased_at"]) if "erased_at" in head else None,
+            int(head.get("bad_lines", 0)), bool(head.get("cut", False)),
         )  # fmt: skip
-    except (OSError, AssertionError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError):
         return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file of ours, opened to be read: no link, and no pipe that would hold the reader for ever. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(descriptor, "rb")
+
+
+def _is_turn(turn: Row) -> bool:
+    calls = turn.get("tools", [])
+    return (
+        isinstance(turn.get("n"), int)
+        and isinstance(turn.get("role"), str)
+        and isinstance(turn.get("text"), str)
+        and isinstance(calls, list)
+        and all(isinstance(call, dict) and isinstance(call.get("name"), str) and isinstance(call.get("arguments"), str) for call in calls)
+    )
 
 
 def _instant(text: str) -> str:

@@ -285,6 +285,31 @@ def test_no_file_makes_a_list_fail(tmp_path_factory: pytest.TempPathFactory, dat
         list(transcripts.rows(kept))
 
 
+def test_what_is_put_in_its_place_is_passed_over_and_holds_nobody(memory: Memory) -> None:
+    kept = keep(memory, turns=[{"n": 9, "role": "user", "text": "ok"}])
+    good: dict[str, Any] = {"n": 1, "role": "user", "text": "x"}
+    calls: list[Any] = [[{"name": 1}], [{"name": "Bash"}], [7], "no", {}]
+    wrong: list[Any] = [good | {"tools": call} for call in calls] + [
+        good | {"role": 3},
+        good | {"text": None},
+        good | {"n": "6"},
+        [],
+        7,
+        None,
+    ]
+    with kept.path.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in wrong)
+    folder = kept.path.parent
+    os.mkfifo(folder / "ses-0000000a.jsonl")
+    (folder / "ses-0000000b.jsonl").symlink_to(kept.path)
+    (folder / "ses-0000000c.jsonl").mkdir()
+    head = kept.path.read_text().splitlines()[0]
+    (folder / "ses-0000000d.jsonl").write_text(json.dumps(json.loads(head) | {"erased_at": {}}) + "\n")
+    (folder / "ses-0000000e.jsonl").write_text("x" * 10_000 + head + "\n")
+    assert [one.session for one in served.listed(memory, owner(memory), ("dom-me",))] == [SES]
+    assert shown(memory, owner(memory), 1, 9, uncited=True, unmask=True) == [9]
+
+
 def _root(factory: pytest.TempPathFactory) -> Any:
     from amem.settings.root import Root
 
