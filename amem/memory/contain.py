@@ -57,6 +57,7 @@ class _Act(NamedTuple):
     """By entry: where it was, below `record/`."""
     digests: dict[str, str]
     """By entry: sha256 of its file; empty in a list of before that was kept."""
+    at: str
 
 
 def contain(memory: Memory, session: Session, id: str, why: str, *, dry_run: bool = False) -> Contained:
@@ -226,21 +227,22 @@ def _begin(memory: Memory, session: Session, found: Contained, why: str) -> _Act
     folder.mkdir(mode=0o700, parents=True)
     paths = {entry: memory.store.relative(memory.store.path(entry)) for entry in found.held}
     digests = {entry: digest((memory.store.folder / path).read_bytes()) for entry, path in paths.items()}
-    note: dict[str, Any] = {**found._asdict(), "paths": paths, "digests": digests, "why": why, "by": session.principal}
-    write_new(folder / _LIST, json.dumps({**note, "at": stamp(memory.clock())}, ensure_ascii=False).encode())
-    return _Act(folder, found, paths, digests)
+    at = stamp(memory.clock())
+    note: dict[str, Any] = {**found._asdict(), "paths": paths, "digests": digests, "why": why, "by": session.principal, "at": at}
+    write_new(folder / _LIST, json.dumps(note, ensure_ascii=False).encode())
+    return _Act(folder, found, paths, digests, at)
 
 
 def _acts(memory: Memory, id: str) -> list[_Act]:
-    """The acts about an entry that were not undone."""
-    acts = (_listed(path.parent) for path in sorted(_folder(memory).glob(f"*/{_LIST}")))
-    return [one for one in acts if one.found.entry == id]
+    """The acts about an entry that were not undone, in order."""
+    acts = (_listed(path.parent) for path in _folder(memory).glob(f"*/{_LIST}"))
+    return sorted((one for one in acts if one.found.entry == id), key=lambda one: (one.at, one.folder))
 
 
 def _listed(folder: Path) -> _Act:
     note = json.loads((folder / _LIST).read_bytes())
     found = Contained(note["act"], note["entry"], tuple(note["held"]), tuple(note["tasks"]), tuple(note["contexts"]))
-    return _Act(folder, found, note["paths"], note.get("digests", {}))
+    return _Act(folder, found, note["paths"], note.get("digests", {}), note["at"])
 
 
 def _folder(memory: Memory) -> Path:
