@@ -163,13 +163,14 @@ async def ours(listener: socket.socket, upstream: str, folder: Path, *, kept: bo
     grants = Grants(owner="human:bench:owner", domains={"dom-me": DomainGrant()}, destinations=destinations)
     door = Door(engine.load(root.policy, engine.grants_data(grants)), Writer(root.state).append, now)
     access = server.Access(
-        session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret("sk-bench"),
+        session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret("sk-bench-" + 10 * "0a1B2"),  # as long as one is
         routes=routes.table("demo", routes.Auth.KEY, grants, Credentials({}, {})), label=lambda: Label.PUBLIC, decide=door.decide,
         contexts=Contexts(folder / "contexts") if kept else None, spend={"demo": Spend(day_tokens=1 << 40)} if limited else {},
         reservations=Reservations(root, UTC) if limited else None,
     )  # fmt: skip
     await server.serve(server.application(access, Meter(root)), listener)
-    gc.freeze()  # as a launch does
+    gc.freeze()  # as a launch does, and the next line as every command does
+    gc.set_threshold(50_000, 20, 20)
     await asyncio.Event().wait()
 
 
