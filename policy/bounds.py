@@ -6,6 +6,7 @@ it is given. A rule whose work has no bound, or a bound above the limit, is refu
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -28,8 +29,15 @@ _PER_STEP = 100
 _CALL, _OWN_CALL, _PATTERN, _INSERT = 5, 20, 40, 4
 _COMPARED = 8
 """Members that are compared in the time of a step."""
-_UNKNOWN_PATTERN = 5000
-"""A pattern that is not written out: it is compiled anew for each text."""
+_STATES_LIMIT = 2500
+"""What a pattern may become: regorus takes none that is larger. One that is not written out is taken to be that, and compiled each time."""
+_STATES_PER_STEP = 3
+"""States that are gone through, for one character, in the time of a step."""
+_IN_PASSING = 20
+"""Characters that a pattern which is in one place at a time goes through in the time of a step."""
+_ONE_WAY = re.compile(r"\^(?:\\[.\-/wdsWDS]|\[[^\]\\]*\]|\{\d+\}|[^\\\[\](){}|*+?$^]|[()])*[*+]?\$|[\w:/@ -]*", re.ASCII)
+"""Such a pattern: a word, or one that begins with ^, whose parts have fixed lengths and whose one loop stands before its $."""
+_ONE_WAY_GLOB = re.compile(r"[\w:./@ -]*\*{0,2}", re.ASCII)
 _WIDTH_LIMIT = 3
 """Digits of a width in a format."""
 _DIGITS = 310
@@ -165,7 +173,8 @@ _OF_WORDS = frozenset(
 )
 """Calls that look at the words among their arguments, and go through no collection."""
 _EACH_WITH_EACH = frozenset(
-    ("object.subset", "strings.any_prefix_match", "strings.any_suffix_match", "trim", "trim_left", "trim_right", "product", "replace")
+    """indexof indexof_n object.subset product replace strings.any_prefix_match strings.any_suffix_match trim trim_left
+    trim_right""".split()  # noqa: SIM905
 )
 """Calls that compare all of one argument with all of another."""
 _IMPORTS = ("rego.v1", "future.keywords")
@@ -418,7 +427,7 @@ class _Module:
             got, cost = self._called(name, tuple(given[:wanted]))
             query.cost += cost
         elif name in BUILTINS:
-            self._fixed(name, body["params"], query)
+            self._fixed(name, body["params"], given, query)
             try:
                 got = BUILTINS[name](given)
             except (IndexError, ValueError):
@@ -433,10 +442,10 @@ class _Module:
             self._bind(extra, got, query)
         return got
 
-    def _fixed(self, name: str, params: Sequence[Any], query: _Query) -> None:
+    def _fixed(self, name: str, params: Sequence[Any], given: Sequence[Shape], query: _Query) -> None:
         """A format is written out, and a pattern costs less where it is."""
         if name in _PATTERNS:
-            query.cost += _PATTERN + len(_literal(params[0]) or "x" * _UNKNOWN_PATTERN)
+            query.cost += _PATTERN + _matched(name, _literal(params[0]), given[-1].text)
         if name == "sprintf":
             digits = 0
             for each in _literal(params[0]) or "%9999":
@@ -488,6 +497,16 @@ class _Module:
         if name == "_" or name in query.loops:
             return True
         return name not in query.bound and name not in self._rules
+
+
+def _matched(name: str, pattern: str | None, text: int) -> int:
+    """Steps to match a text of so many characters: each of them with each state that the pattern may be in."""
+    if pattern is None:
+        return 2 * _STATES_LIMIT + text * _STATES_LIMIT // _STATES_PER_STEP
+    if (_ONE_WAY_GLOB if name == "glob.match" else _ONE_WAY).fullmatch(pattern):
+        return len(pattern) + text // _IN_PASSING
+    counts = [int(most or least) for least, most in re.findall(r"\{(\d{1,9})(?:,(\d{0,9}))?\}", pattern)]
+    return len(pattern) + text * min(_STATES_LIMIT, len(pattern) * math.prod(max(1, one) for one in counts)) // _STATES_PER_STEP
 
 
 _TRUE = {"Bool": {"value": True}}

@@ -40,7 +40,10 @@ def steps(rule: str) -> int:
         ('input.type == "fact"', "", ', "why": sprintf("%s may not, in %s", [input.principal, input.domain])'),
         ('some e in input.supersedes; e.tier == "verified"', "", ', "entry": e.id, "author": e.author'),
         ('some e in input.supersedes; not startswith(e.id, "mem-"); e.author != input.principal', "", ""),
-        ('some e in input.supersedes; regex.match(`^mem-[a-z0-9-]+-[0-9a-f]{12}$`, e.id)', "", ""),
+        ("regex.match(`^mem-[a-z0-9-]+-[0-9a-f]{12}$`, input.subject)", "", ""),
+        ("some e in input.supersedes; regex.match(`^mem-[a-z0-9-]+$`, e.id); glob.match(\"agent:*\", [], e.author)", "", ""),
+        ("regex.match(`^(?i)agent:(claude|codex|x[0-9]{1,4})$`, input.principal)", "", ""),
+        ('not glob.match("*.example.*", ["."], input.host)', "", ""),
         ('some e in input.supersedes; split(e.id, "-")[1] != _own', '_own := split(input.domain, "-")[1]', ""),
         ("some e in input.supersedes; not _mine(e)", "_mine(e) if e.author == input.principal\n_mine(e) if e.author in _us\n"
          '_us := {"agent:codex", "agent:claude"}', ""),

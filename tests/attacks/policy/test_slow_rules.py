@@ -62,6 +62,20 @@ SHAPES = {
         '_letters := split(input.model, "")',
     ),
     "each replaced one to a pattern of its own": ("some e in input.supersedes; regex.match(e.id, e.author)", ""),
+    "a pattern that is in many places at once": ("some e in input.supersedes; regex.match(`(a|b)*a(a|b){400}x`, e.author)", ""),
+    "such a pattern over one long word": (
+        f'regex.match(`a{"[ab]" * 20}x`, concat("", [e.author | some e in input.supersedes]))', "",
+    ),
+    "such a pattern of points": (
+        f'regex.match(`a{"." * 40}x`, concat("", [e.author | some e in input.supersedes]))', "",
+    ),
+    "a glob that is in many places at once": ('some e in input.supersedes; glob.match("*a*a*a*a*a*a*b", [], e.author)', ""),
+    "a place in a long word": (
+        't := concat("", [e.author | some e in input.supersedes]); h := concat("", [substring(t, 0, 60000), "x"]); indexof(t, h) > 0', "",
+    ),
+    "the places in a long word": (
+        't := concat("", [e.author | some e in input.supersedes]); h := substring(t, 0, 60000); indexof_n(t, h) != []', "",
+    ),
     "a function of itself": (f"{ONLY}; _f(input.model)", "_f(x) if _f(x)"),
     "a function of itself, round the corner": (f"{ONLY}; _f(1)", "_f(x) := _g(x + 1)\n_g(x) := y if { x > 0; y := _f(x) }"),
     "a rule of itself": (f"{ONLY}; _a", "_a if _b\n_b if count([1 | _a]) > 0"),
