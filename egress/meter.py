@@ -6,7 +6,6 @@ never waits for a disk. A row is written once (its id is the call's); when the s
 """
 
 import json
-import logging
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +62,6 @@ SCHEMA = (
 _ADDED = {"role": "text", "alarm": "text"}
 """Columns of `calls` that a store of an older amem may not have."""
 VERSION = 3
-_log = logging.getLogger(__name__)
 _GATHER_S = 0.02
 
 
@@ -205,7 +203,9 @@ class Meter:
             self._to_disk()
         except Exception as error:  # an outer edge: a row that nobody can write must stop the calls, not this thread
             if self.fault is None:
-                _log.exception("the usage store cannot be written")
+                import logging  # a launch reads this module before its harness runs
+
+                logging.getLogger(__name__).exception("the usage store cannot be written")
             self.fault = f"the usage store cannot be written: {error}"
         else:
             self.fault = None
