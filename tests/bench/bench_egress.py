@@ -14,6 +14,7 @@ import gc
 import itertools
 import json
 import os
+import secrets
 import shutil
 import socket
 import statistics
@@ -33,7 +34,7 @@ AT_ONCE = {1: 150, 8: 320, 64: 512, 256: 768}
 SLOW = {1: 30, 8: 64, 64: 128, 256: 256}
 """The same for what takes a hundredth of a second and more for each."""
 ROUNDS = 5
-KEY_CHARS = 48
+KEY = "sk-bench-" + secrets.token_urlsafe(30)
 """As long as one is: what an upstream repeats is searched for it."""
 NULL = subprocess.DEVNULL
 NUMBERS = itertools.count()
@@ -165,7 +166,7 @@ async def ours(listener: socket.socket, upstream: str, folder: Path, *, kept: bo
     grants = Grants(owner="human:bench:owner", domains={"dom-me": DomainGrant()}, destinations=destinations)
     door = Door(engine.load(root.policy, engine.grants_data(grants)), Writer(root.state).append, now)
     access = server.Access(
-        session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret("k" * KEY_CHARS),
+        session="ses-00000000", principal="agent:command", domain="dom-me", auth="key", credential=Secret(KEY),
         routes=routes.table("demo", routes.Auth.KEY, grants, Credentials({}, {})), label=lambda: Label.PUBLIC, decide=door.decide,
         contexts=Contexts(folder / "contexts") if kept else None, spend={"demo": Spend(day_tokens=1 << 40)} if limited else {},
         reservations=Reservations(root, UTC) if limited else None,
