@@ -128,6 +128,11 @@ class _Reading:
             for region in _DIGITED.finditer("".join(["," if "," in told else "." for told in self._concepts])):
                 first, last = max(0, region.start() - 2), region.end() + 3
                 yield from self._unleeted(self._places.of_word(first), [unleet(word) for word in self._words[first:last]])
+        line = "".join(self._concepts)
+        for broken in _BROKEN_UP.finditer(line):
+            first = max(0, broken.start() - 1)
+            for hit in SPACED.hits(line[first : broken.end()].replace("|", "")):
+                yield _finding(hit.cls, of.low, *self._places.span(first, broken.end() - 1))
         for spelled in _SPELLED.finditer(of.shape):
             first, last = spelled.span()
             line = PLAIN.line([*of.words[max(0, first - 12) : first], "".join(of.words[first:last]), *of.words[last : last + 12]])
@@ -165,6 +170,8 @@ class _Reading:
 
 _SPELLED = re.compile("1{4,}")
 """Letters with spaces between them: one word of a sentence, perhaps."""
+_BROKEN_UP = re.compile(r"\|(?:[^|]\|){3,}[^|]?")
+"""Words of which each is a sentence."""
 _DIGITED = re.compile(r",(?:\.{0,2},){2,}")
 """Words that have digits among their letters, close to each other."""
 

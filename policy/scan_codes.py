@@ -29,13 +29,13 @@ _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}")
 """One on one line."""
 _BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}={0,6}")
 _HEX = re.compile(
-    r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ ,:;]{1,2}|(?=\\x))){11,}(?:0x|\\x)?[0-9a-fA-F]{2}(?![0-9A-Za-z])"
+    r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?(?:[0-9a-fA-F]{2}){1,4}(?:[ ,:;]{1,2}|(?=\\x))){6,}(?:0x|\\x)?[0-9a-fA-F]{2}(?![0-9A-Za-z])"
 )
 _BINARY = re.compile(r"(?<![0-9])(?:[01]{7,8}[ ,\n]?){8,}")
 _DECIMAL = re.compile(r"(?<![0-9.])(?:[0-9]{2,3}[ ,;]{1,2}){11,}[0-9]{2,3}(?![0-9.])")
 _OCTAL = re.compile(r"(?:\\[0-3]?[0-7]{2}){8,}|(?<![0-9.])(?:[01][0-7]{2}[ ,]){11,}[01][0-7]{2}(?![0-9])")
 _MORSE = re.compile(r"(?:[.\-·−_]{1,6}(?: ?[/|] ?| {1,3})){11,}[.\-·−_]{1,6}")
-_ASCII85 = re.compile(r"<~[!-u\sz]{16,}~>|(?<!\S)[!-u]{40,}(?!\S)")
+_ASCII85 = re.compile(r"<~[!-u\sz]{16,}~>|(?<!\S)[!-~]{40,}(?!\S)")
 _UU_LINE = re.compile(r"(?m)^M[ -`]{60}$")
 _BRAILLE = re.compile("[\u2800-\u28ff]{12,}(?:[ \u2800-\u28ff]{0,4000})")
 _SPACED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,3}){7,}[^\W_](?![^\W_])|(?<![^\W_])(?:[^\W_]_{1,2}){7,}[^\W_]")
@@ -118,12 +118,19 @@ _MORSE_CODE = dict(
     )
 )
 _BRAILLE_CODE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵⠀", "abcdefghijklmnopqrstuvwxyz ", strict=True))
-_ESCAPED = re.compile(r"(?s).+")
-_ESCAPES = re.compile(
-    r"%[0-9a-fA-F]{2}|&#[xX]?[0-9a-fA-F]{1,6};?|\\u\{?[0-9a-fA-F]{4,6}\}?|\\x[0-9a-fA-F]{2}|U\+[0-9a-fA-F]{4,6}\s?|=[0-9A-F]{2}"
+_ESCAPE = (
+    r"(?:%[0-9a-fA-F]{2}|&(?:amp;)?#[xX]?[0-9a-fA-F]{1,6};?|&[lg]t;|\\u\{[0-9a-fA-F]{1,6}\}|\\u[0-9a-fA-F]{4,6}|\\x[0-9a-fA-F]{2}|\\[0-9a-fA-F]{2,6}(?=\s)"
+    r"|U\+[0-9a-fA-F]{4,6}|=[0-9A-F]{2})"
 )
-_ESCAPES_LEAST = 3
-_NAMED = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'", "&nbsp;": " "}
+_ESCAPED = re.compile(rf"{_ESCAPE}(?:[^\\&%=\n]{{0,24}}?{_ESCAPE}){{2,4000}}[^\\&%=\n]{{0,40}}")
+_PROGRAM = re.compile(r"(?:chr\(\d{2,3}\)[+.,& ]{0,3}){6,4000}")
+_WORD_BEFORE = re.compile(r"\w{1,24}$")
+_SIGNS_OF_ESCAPES = ("%", "&#", "&amp;#", "\\", "=", "U+")
+_SEAM = re.compile(r"[\"'`]\s{0,4}[+,.&\\]\s{0,4}[\"'`]|\n[ \t]{0,8}[>|#*/]{1,3}[ \t]{0,4}")
+"""What stands between two parts of a string, or of a quotation."""
+_SEAMED = re.compile(rf"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{{4,80}}(?:(?:{_SEAM.pattern})[A-Za-z0-9+/_=-]{{2,80}}){{1,4000}}")
+_NUMBERS = re.compile(r"\d{2,3},\d{2,3},\d{2,3},")
+_NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&nbsp;": " "}
 _MEDIA = (
     b"\x30\x82",
     b"\x89PNG",
@@ -214,6 +221,16 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
         if any("\u2800" <= c <= "\u28ff" for c in of.odd):
             yield from _each(of.text, 0, ((_BRAILLE, _from_braille),))
     yield from _of_long_words(of)
+    if any(sign in of.text for sign in _SIGNS_OF_ESCAPES):
+        for match in _ESCAPED.finditer(of.text):
+            before = _WORD_BEFORE.search(of.text, max(0, match.start() - 24), match.start())
+            yield Stretch(match.start(), _unescape((before[0] if before else "") + match[0]))
+    if "chr(" in of.text:
+        yield from _each(of.text, 0, ((_PROGRAM, _unescape),))
+    if _SEAM.search(of.text):
+        for match in _SEAMED.finditer(of.text):
+            if (read := _from_alphabet(_SEAM.sub("", match[0]).strip("\"'`"))) is not None:
+                yield Stretch(match.start(), read)
     for start, joined in _even(of):
         if _dense(joined) and (read := _from_alphabet(joined)) is not None:
             yield Stretch(start, read)
@@ -222,34 +239,30 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
         for found in _RUNS.finditer(of.shape) if len(bounds) == 2 * len(of.shape) + 1 else ():
             start, end = bounds[2 * found.start()], bounds[2 * found.end() - 1]
             yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
-    for ciphers, pivots in _CIPHERS if outermost else ():
-        end = 0
-        for word in pivots:
-            at = of.low.find(word, end) if word in of.there else -1
-            while at >= 0:
-                start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
-                for cipher in ciphers:
-                    yield Stretch(start, cipher(of.low[start:end]), deeper=False)
-                at = of.low.find(word, end)
+    for word in sorted(of.there & NEEDLES) if outermost else ():
+        at, end = of.low.find(word), 0
+        while at >= 0:
+            start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
+            for cipher in _CIPHERS[word]:
+                yield Stretch(start, cipher(of.low[start:end]), deeper=False)
+            at = of.low.find(word, end)
 
 
 def _even(of: Cut) -> Iterator[tuple[int, str]]:
-    """Base64 broken into groups of one length, eight and more and shorter than a line: where it starts, and the groups joined."""
+    """Base64 broken into groups of one length, shorter than a line: where it starts, and the groups joined."""
     words: list[str] = []
     place = 0
-    for found in _EVEN.finditer(of.shape):
-        at, end = found.span()
-        while at + 2 < end:
-            length, last = len(of.words[at]), at + 1
-            while last < end and len(of.words[last]) == length:
-                last += 1
-            if last - at >= 3 and 8 <= length < _LINE:
-                words = words or of.text.split()
-                groups = words[at : last + 1] if last < len(words) and len(words[last]) < length else words[at:last]
-                if len(words) == len(of.words) and _GROUPS.fullmatch("".join(groups)):
-                    place = of.text.find(groups[0], place)
-                    yield place, "".join(groups)
-            at = last
+    for found in _EVEN.finditer("".join(map(chr, map(len, of.words)))):
+        words = words or of.text.split()
+        if len(words) != len(of.words):
+            return
+        first, last = found.span()
+        if last < len(words) and len(words[last]) < len(words[first]):
+            last += 1
+        joined = "".join(words[first:last])
+        if _GROUPS.fullmatch(joined):
+            place = of.text.find(words[first], place)
+            yield place, joined
 
 
 def _of_long_words(of: Cut) -> Iterator[Stretch]:
@@ -261,14 +274,12 @@ def _of_long_words(of: Cut) -> Iterator[Stretch]:
             lines = []
         if len(word) >= _LINE or lines:
             lines.append(Word(start, word))
-        if ("%" in word or "&" in word or "\\" in word or "=" in word) and (read := _from_escapes(word)) is not None:
-            yield Stretch(start, read)
-        if _HEX_ALONE.fullmatch(bare := word.rstrip(_TRAILING)):
+        if _HEX_ALONE.fullmatch(bare := word.rstrip(_TRAILING)) and not _BINARY.match(bare):
             yield from _of_alphabet(bare, start)
             continue
         for run in _BASE64_RUN.finditer(word) if len(word) >= _BASE64_LEAST else ():
             yield from _of_alphabet(run[0], start + run.start())
-        if word[0] in "0123456789\\":
+        if word[0] in "0123456789\\" or (len(word) >= _LINE and _NUMBERS.search(word)):
             yield from _each(word, start, _OF_NUMBERS)
         elif word[0] in _MARKS_OF_MORSE:
             yield from _each(word, start, ((_MORSE, _from_morse),))
@@ -331,7 +342,7 @@ def _shape(word: str) -> str:
         return "W"
     if len(word) >= _LONG:
         return "L"
-    if len(word) <= 2 and sum(map(str.isalnum, word)) == 1:
+    if len(word) <= 4 and sum(map(str.isalnum, word)) == 1:
         shape = "1"
     elif _CODE.fullmatch(word):
         shape = "0"
@@ -360,8 +371,8 @@ _CODE = re.compile(r"(?:0x|\\x|\\u|u\+|&#x?|\\)?[0-9a-f]{2,8}[,;]{0,2}")
 _GROUPS = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _RUNS = re.compile(r"(?P<codes>0{8,})|(?P<marks>-{8,})|(?P<names>o{7,})")
 _RUNS_BEGIN = ("0" * 8, "-" * 8, "o" * 7)
-_EVEN = re.compile(r"[bL0o-]{3,}")
-"""Where words of one length, eight and more, may stand in a row."""
+_EVEN = re.compile("([\x08-\x27])\\1{2,}|([\x04-\x07])\\2{5,}")
+"""Lengths of words of which many stand in a row: `chr` of a length is a letter of the pattern."""
 _BETWEEN = re.compile(r"[\W_]")
 _SPELLED = re.compile(r"[1\-]{8,}")
 _LONG_WORDS = re.compile(r"[WL]")
@@ -383,7 +394,7 @@ def _readable(data: bytes) -> str | None:
             data = zlib.decompressobj(47).decompress(data, INFLATED_LIMIT)
         except zlib.error:
             return None
-    for coding in ("utf-8", "utf-16-le") if b"\x00" in data[:16] else ("utf-8",):
+    for coding in ("utf-8", "utf-16-le", "utf-16-be") if 3 * data.count(0) >= len(data) else ("utf-8",):
         try:
             text = data.decode(coding)
         except UnicodeDecodeError:
@@ -407,10 +418,12 @@ def _from_alphabet(run: str) -> str | None:
     """A run in the letters of base64: it may be in those of hexadecimal or base32 alone."""
     if _HEX_ALONE.fullmatch(run):
         return _from_hex(run)
-    if _BASE32.fullmatch(run) and (read := _from_base32(run)) is not None:
+    if _BASE32.fullmatch(run.upper()) and (read := _from_base32(run.upper())) is not None:
         return read
     data = _base64_bytes(run)
-    return _readable(data) if data is not None else None
+    if data is None or (read := _readable(data)) is not None:
+        return None if data is None else read
+    return _readable(_base64_bytes(run[::-1].lstrip("=")) or b"") if _dense(run) else None
 
 
 def _from_base32(run: str) -> str | None:
@@ -450,7 +463,7 @@ def _from_morse(run: str) -> str | None:
 
 
 def _from_ascii85(run: str) -> str | None:
-    if not run.startswith("<~") and 8 * len(re.findall(r"[!\"#$&'()*+,;<=>?@\[\]^]", run)) < len(run):
+    if not run.startswith("<~") and 12 * len(re.findall(r"[!\"#$&'()*+,;<=>?@\[\]^]", run)) < len(run):
         return None  # an address or a path
     try:
         return _readable(base64.a85decode(run.encode(), adobe=run.startswith("<~")))
@@ -477,18 +490,14 @@ def _from_nato(run: str) -> str | None:
     return "".join(_NATO[word] for word in re.findall(r"x-ray|[a-z]+", run.lower()) if word in _NATO)
 
 
-def _from_escapes(run: str) -> str | None:
-    return _unescape(run) if len(_ESCAPES.findall(run)) >= _ESCAPES_LEAST else None
-
-
 def _unescape(text: str) -> str:
-    """Percent, numeric entity, unicode and quoted-printable escapes as what they stand for."""
-    data = re.sub(r"(?:(?:%|=|\\x)[0-9a-fA-F]{2})+", lambda run: _octets(run[0]), text)
-    data = re.sub(r"&#([xX]?)([0-9a-fA-F]{1,6});?", lambda code: _character(code[2], 16 if code[1] else 10), data)
-    data = re.sub(r"(?:\\u\{?|U\+)([0-9a-fA-F]{4,6})\}?\s?", lambda code: _character(code[1], 16), data)
+    """Percent, entity, unicode, quoted-printable and program escapes as what they stand for."""
     for name, character in _NAMED.items():
-        data = data.replace(name, character)
-    return data
+        text = text.replace(name, character)
+    text = re.sub(r"(?:(?:%|=|\\x)[0-9a-fA-F]{2})+", lambda run: _octets(run[0]), text)
+    text = re.sub(r"[+.& ]{0,3}chr\((\d{2,3})\)", lambda code: _character(code[1], 10), text)
+    text = re.sub(r"&#([xX]?)([0-9a-fA-F]{1,6});?", lambda code: _character(code[2], 16 if code[1] else 10), text)
+    return re.sub(r"(?:\\u?\{?|U\+)([0-9a-fA-F]{2,6})\}?\s?", lambda code: _character(code[1], 16), text)
 
 
 def _octets(run: str) -> str:
@@ -506,15 +515,16 @@ def _character(digits: str, base: int) -> str:
 Decoder = tuple[re.Pattern[str], Callable[[str], str | None]]
 _OF_NUMBERS: tuple[Decoder, ...] = ((_BINARY, _from_binary), (_DECIMAL, _from_decimal), (_OCTAL, _from_octal), (_HEX, _from_hex))
 _OF_RUNS: dict[str, tuple[Decoder, ...]] = {
-    "codes": (*_OF_NUMBERS, (_ESCAPED, _from_escapes)),
+    "codes": _OF_NUMBERS,
     "marks": ((_MORSE, _from_morse),),
     "names": ((_NATO_RUN, _from_nato),),
 }
 _MARKS_OF_MORSE = ".-·−_"
 
 
-def _rot13(text: str) -> str:
-    return text.translate(_ROT13)
+def _shift(by: int) -> Callable[[str], str]:
+    table = str.maketrans(_ALPHABET, _ALPHABET[by:] + _ALPHABET[:by])
+    return lambda text: text.translate(table)
 
 
 def _atbash(text: str) -> str:
@@ -529,7 +539,6 @@ def _words_backwards(text: str) -> str:
     return re.sub(r"[^\W_]+", lambda word: word[0][::-1], text)
 
 
-_ROT13 = str.maketrans(_ALPHABET, _ALPHABET[13:] + _ALPHABET[:13])
 _ATBASH = str.maketrans(_ALPHABET, _ALPHABET[::-1])
 _PIVOTS = (
     "instruction",
@@ -545,11 +554,16 @@ _PIVOTS = (
     "directive",
     "guideline",
     "override",
+    "database",
+    "customer",
+    "attacker",
+    "conversation",
+    "disregard",
 )
-_CIPHERS: tuple[tuple[tuple[Callable[[str], str], ...], tuple[str, ...]], ...] = (
-    ((_rot13,), tuple(map(_rot13, _PIVOTS))),
-    ((_atbash,), tuple(map(_atbash, _PIVOTS))),
-    ((_backwards, _words_backwards), tuple(map(_backwards, _PIVOTS))),
-)
-"""Old ciphers, and how words that an attack can hardly do without look in them."""
-NEEDLES = frozenset(word for _, pivots in _CIPHERS for word in pivots)
+_CIPHERS: dict[str, tuple[Callable[[str], str], ...]] = {
+    **{_shift(by)(word): (_shift(26 - by),) for by in range(1, 26) for word in _PIVOTS},
+    **{_atbash(word): (_atbash,) for word in _PIVOTS},
+    **{_backwards(word): (_backwards, _words_backwards) for word in _PIVOTS},
+}
+"""Old ciphers, by how words that an attack can hardly do without look in them."""
+NEEDLES = frozenset(_CIPHERS)

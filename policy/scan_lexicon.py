@@ -65,7 +65,7 @@ LEXICON: dict[str, str] = {
     # what holds a model back
     "z": """restriction restrictions filter filters limitations limits censorship guardrail guardrails ethics ethical morals boundaries safeguards inhibitions
         moderation constraints limites limiti grenzen limit limite ograniczen* einschrankung* restricciones restrizioni restricoes beperkingen ограничени*
-        обмежен* kisitlama* sinir* batasan gioi_han limitacion* limitazion* begransning* omezen* korlat* rajoitu*""",
+        обмежен* kisitlama* sinir* batasan gioi_han limitacion* limitazion* begransning* omezen* korlat* rajoitu* check checks""",
     # what is not for the reader's reader
     "H": """system hidden developer internal confidential initial original underlying preset syste systeme cachee cache caches cachees sistema oculto ocultas
         oculta ocultos interno internas iniciales systems versteckte verborgene versteckten verborgenen interne internen nascosto nascoste nascosta interni
@@ -91,7 +91,7 @@ LEXICON: dict[str, str] = {
     # give away what was kept
     "L": """reveal leak divulge disclose exfiltrate unveil exfil revele revelez divulgue divulguez affichez affiche revela revelar revelen divulga muestra
         muestrame enthulle enthullen verrate offenbare preisgeben rivela rivelate svela mostra mostrami onthul ujawnij wyjaw раскрой* выдай* розкрий* покажи*
-        ifsa aciga acikla ungkapkan bocorkan tiet_lo unmask uncover spill unlock give_away hand_over read_out spit_out""",
+        ifsa aciga acikla ungkapkan bocorkan tiet_lo unmask uncover spill give_away hand_over read_out spit_out""",
     # tell, perhaps with a person after it
     "s": "telling informing asking alerting notifying tell inform mention alert notify warn bring_this bring_it bring_up acknowledge say utter whisper",
     # show, say
@@ -173,9 +173,9 @@ LEXICON: dict[str, str] = {
         zatwierdz* одобря* одобри* схвал* onayla* godkann* godkend* goedkeur* schval* jovahagy* hyvaksy* setujui duyet sign_off lgtm rubber_stamp wave_through
         trust approved preapproved""",
     # approval, review
-    "C": """check checks approval approvals confirmation authorization authorisation permission permissions consent review oversight reviewing checking prufung
-        uberprufung rückfrage ruckfrage revision revisar revisarlos verification verifier verifica revisao controle kontroli sprawdzan* проверк* перевірк*
-        inceleme* granskning kontroll vetting gate relecture relire revisarlo revisarla""",
+    "C": """approval approvals confirmation authorization authorisation permission permissions consent review oversight reviewing checking prufung uberprufung
+        rückfrage ruckfrage revision revisar revisarlos verification verifier verifica revisao controle kontroli sprawdzan* проверк* перевірк* inceleme*
+        granskning kontroll vetting gate relecture relire revisarlo revisarla""",
     # a call of a tool
     "Q": "tool tools call calls invocation invocations",
     # that waits
@@ -222,7 +222,7 @@ LEXICON: dict[str, str] = {
     "κ": """know find learn notice discover realise realize suspect erfahren wissen merken savoir apprendre enterarse saber descobrir sapere scoprire weten
         dowiedziec wiedziec узнать знать дізнатися fa_reda veta vide dozvedet tietaa bilmesin bilmemeli ogrenmesin""",
     # a conversation, what is said in it
-    "σ": "replies reports messages response responses summary summaries summarization answers conversazioni",
+    "σ": "replies reports messages responses summary summaries summarization answers conversazioni",
     # memory
     "μ": "memory memories gedachtnis memoria memoire geheugen notes",
     # hide, in secret

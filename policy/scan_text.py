@@ -23,9 +23,9 @@ _PILED = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _SPACING = re.compile("[\u2000-\u200a\u202f\u205f\u00a0]{8,}")
 _STYLED = re.compile(
-    "[\U0001d400-\U0001d7cb]{4,}|[\u24b6-\u24e9]{4,}|[\U0001f130-\U0001f189]{4,}|[\ua730\ua731\u0262\u026a\u0274\u0280\u028f\u029c\u029f\u1d00-\u1d22]{4,}"
+    "[\U0001f1e6-\U0001f1ff]{12,}|[\U0001d400-\U0001d7cb]{4,}|[\u24b6-\u24e9]{4,}|[\U0001f130-\U0001f189]{4,}|[\ua730\ua731\u0262\u026a\u0274\u0280\u028f\u029c\u029f\u1d00-\u1d22]{4,}"
 )
-_STYLES = re.compile("[\U0001d400-\U0001d7cb\u24b6-\u24e9\U0001f130-\U0001f189\ua730\ua731\u0262-\u029f\u1d00-\u1d22]")
+_STYLES = re.compile("[\U0001f1e6-\U0001f1ff\U0001d400-\U0001d7cb\u24b6-\u24e9\U0001f130-\U0001f189\ua730\ua731\u0262-\u029f\u1d00-\u1d22]")
 _SPACES = re.compile("[\u2000-\u200a\u202f\u205f\u00a0]")
 _FULLWIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]{4,}")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -56,20 +56,22 @@ _SPELLED_LONG = re.compile(r"(?<![a-z0-9])(?:[a-z][.\-_·/]){4}")
 """One word, letter by letter: `i.g.n.o.r.e.`; where one is long, short ones count as well."""
 _SPELLED_PART = re.compile(r"[.\-_·/](?:[a-z][.\-_·/]){3}")
 """What a long one holds, and a search finds at once: it begins with a sign."""
+_TAG = r"(?:/?[a-z]{1,6}|!--[^>]{0,40})>"
 _WITHIN = re.compile(
-    r"\*(?<=[a-z].)\*{0,2}(?=[a-z])|_(?<=[a-z].)_(?=[a-z])|~(?<=[a-z].)~(?=[a-z])|<(?<=[a-z].)/?[a-z]{1,6}>(?=[a-z])"
+    r"\*(?<=[a-z].)\*{0,2}(?=[a-z])|_(?<=[a-z].)_(?=[a-z])|~(?<=[a-z].)~(?=[a-z])|=(?<=[a-z ].)\r?\n"
+    rf"|<(?<=[a-z].){_TAG}(?:<{_TAG}){{0,3}}(?=[a-z])"
     r"|\"(?<=[a-z].) ?\+ ?[\"'](?=[a-z])|'(?<=[a-z].) ?\+ ?[\"'](?=[a-z])"
 )
 """What stands inside a word and is not seen where the text is shown: emphasis, a tag, the seam of two strings.
 
 Each begins with its sign, so that a search passes over the letters."""
-_AROUND = re.compile(r"\*{1,3}|</?[a-z]{1,6}>|[\"'] ?\+ ?[\"']")
+_AROUND = re.compile(rf"\*{{1,3}}|<{_TAG}|" r"[\"'] ?\+ ?[\"']")
 _WITHIN_LEAST = 2
 
 
 def mended(low: str) -> Iterator["Piece"]:
     """The pieces of a plain text around what breaks its words apart, without that."""
-    within = list(_WITHIN.finditer(low)) if any(sign in low for sign in ("*", "</", "+", "__", "~~")) else []
+    within = list(_WITHIN.finditer(low)) if any(sign in low for sign in ("*", "</", "<!--", "+", "__", "~~", "=\n", "=\r")) else []
     for start, end in _around(low, within if len(within) >= _WITHIN_LEAST else ()):
         yield Piece(start, _unspelled(_AROUND.sub("", _WITHIN.sub("", low[start:end]))))
     if _SPELLED_PART.search(low) is not None:
