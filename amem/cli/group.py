@@ -69,7 +69,8 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
     except click.ClickException as error:
         raise _usage(error) from error
     except UsageError as error:
-        error.hint = error.hint or f"{_path(argv)} --help"
+        if error.hint is None:  # an empty one: there is nothing to try
+            error.hint = f"{_path(argv)} --help"
         raise
     except UnicodeEncodeError as error:
         raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone", hint=f"{_path(argv)} --help") from error

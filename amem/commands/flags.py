@@ -76,7 +76,7 @@ def confirm(question: str, yes: bool) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{question} There is no terminal to ask on", hint="add --yes")
     if not click.confirm(one_line(question), default=False, err=True):
-        raise UsageError("not done: it was not confirmed")
+        raise UsageError("not done: it was not confirmed", hint="")
 
 
 def owner_alone(context: Context, what: str) -> None:

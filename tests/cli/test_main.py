@@ -266,3 +266,13 @@ def test_a_list_of_commands_cuts_no_sentence_short(capsys: pytest.CaptureFixture
         if isinstance(command, click.Group):
             assert run([*words, "--help"]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("...") and "Usage:" not in line] == []
+
+
+def test_a_no_to_a_question_is_told_nothing_to_try(
+    root: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    assert run([*root, "demote", "mem-me-0123456789ab", "--why", "x"]) == 2
+    assert capsys.readouterr().err.endswith("amem: not done: it was not confirmed\n")
