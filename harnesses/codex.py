@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, as_toml, hook_table
 from amem.model.call import Dialect
 
@@ -97,4 +97,5 @@ HARNESS = Harness(
     transcript_shape="codex",
     usage=(".codex/sessions/*/*/*/rollout-*.jsonl",),
     install="make harnesses HARNESS=codex",
+    version=Version(floor=(0, 150), reason="0.140 runs none of the hooks, for it does not know the event of a session's end"),
 )

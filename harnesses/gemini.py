@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Told, tunnel
+from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Told, Version, tunnel
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
 
@@ -84,4 +84,5 @@ HARNESS = Harness(
     transcripts=(".gemini/tmp/*/chats/session-*.jsonl",),
     transcript_shape="gemini",
     usage=(".gemini/tmp/*/chats/session-*.jsonl", ".gemini/tmp/*/chats/*/*.jsonl"),
+    version=Version(floor=(0, 40), reason="0.20 ends at once: it does not know `--skip-trust`"),
 )
