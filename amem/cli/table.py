@@ -66,7 +66,7 @@ def overview(version: str) -> str:
     """The text of `amem --help`."""
     width = max(map(len, COMMANDS))
     lines = [
-        f"amem {version}: AI coding harnesses in a sandbox, with metered egress and one shared memory.",
+        f"amem {version}: AI coding harnesses in a sandbox, metered egress, one shared memory.",
         "",
         "Usage: amem [--root PATH] [--json] COMMAND [ARGUMENTS]",
     ]
@@ -75,8 +75,9 @@ def overview(version: str) -> str:
         lines += [f"  {name:{width}}  {row.summary}" for name, row in COMMANDS.items() if row.group == group]
     lines += [
         "",
-        "Everywhere: --root PATH (else AMEM_ROOT, else ~/.amem), --json, --no-color, --as PRINCIPAL,",
-        "--version, --help. After a bare -- all belongs to the harness. `amem COMMAND --help` has more.",
+        "Everywhere: --root PATH (else AMEM_ROOT, else ~/.amem), --json, --no-color,",
+        "--as PRINCIPAL, --version, --help. After a bare -- all belongs to the harness.",
+        "`amem COMMAND --help` has more.",
         "",
         "Examples:",
         EXAMPLES,

@@ -65,7 +65,7 @@ def test_what_is_waited_for_imports_nothing_it_could_do_without(tmp_path: Path, 
 def test_the_overview_names_every_command_and_fits_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     text = overview("0")
     assert all(f"  {name} " in text for name in COMMANDS)
-    assert max(len(line) for line in text.splitlines()) <= 120
+    assert max(len(line) for line in text.splitlines()) <= 80
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
