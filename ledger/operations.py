@@ -409,7 +409,7 @@ class Operations(Reading):
 
     def scrub(self, domain: str) -> None:
         """See `store.Ledger`."""
-        self._change(domain, lambda work: work.tx.run("drop_requirements", {"domain": domain}))
+        self._change(domain, lambda work: work.tx.rows("drop_requirements", {"domain": domain}))
         self._backend.scrub(domain)
 
     def _change(self, domain: str, act: Callable[[Work], T], *, new: bool = False, ranks: bool = False) -> T:

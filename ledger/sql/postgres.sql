@@ -91,6 +91,7 @@ select m.* from moved m
 -- drop_requirements --
 -- Forget sets of requirements that no task has any more.
 delete from @requirement where requires not in (select t.requires from @task t)
+returning requires
 
 -- insert --
 -- A new task.

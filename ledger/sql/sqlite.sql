@@ -64,6 +64,7 @@ returning @bare
 -- drop_requirements --
 -- Forget sets of requirements that no task has any more.
 delete from requirement where domain = :domain and requires not in (select t.requires from task t where t.domain = :domain)
+returning requires
 
 -- insert --
 -- A new task.

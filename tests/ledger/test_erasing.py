@@ -48,6 +48,11 @@ def test_nothing_of_the_words_is_left_and_the_history_is(world: World) -> None:
         assert ledger.reindex(DOM, check=True).repaired == ()
         assert ledger.show(other).title == "Another"
         assert ledger.erase(task, by=ME).title == ERASED
+        for domain in (DOM, "dom-nothing-was-filed-in"):
+            assert ledger.erase_whys(domain, (), lambda why: True) == 0
+            assert ledger.all_promotions(domain) == () == ledger.mentioning(domain, lambda text: SECRET in text)
+            ledger.scrub(domain)
+        assert ledger.claim_one(other, by="agent:a", capabilities=("*",))
 
 
 def test_no_byte_of_it_is_left_in_any_file_of_the_database(tmp_path: Path) -> None:
