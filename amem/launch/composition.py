@@ -247,7 +247,7 @@ class Composition:
             return None
         told = sum(len(turn.tools) for turn in self.transcript.read.turns) if self.transcript is not None else 0
         calls, asked = max(told, self._mcp.calls), self._mcp.asked
-        if asked * 2 >= calls:
+        if asked * 4 >= calls:
             return None
         return (
             f"the guard was asked about {asked} of {calls} tool calls: {harness.title} did not run its hooks, so nothing kept the others "
