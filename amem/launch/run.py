@@ -279,12 +279,14 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     image = _hold_image(ready)
     if facts is None:
         _make_home(ready)
-    ports, started = None, False
+    ports, usage, started = None, None, False
     if not ready.plan.backend.confined:
         note(backends.LOUD)
     try:
         _write_home(ready)
         sandbox = confined(ready, settings)
+        # Whoever closes a store last writes its log back, and waits for the disk: that is done once, at the end.
+        usage = meter.connect(settings.root.usage)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
             facts = facts or _facts(ready, sandbox)
@@ -319,6 +321,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
     finally:
+        if usage is not None:
+            usage.close()
         if ports is not None:
             ports.end()
         if ready.door is not None:
