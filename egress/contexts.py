@@ -179,7 +179,7 @@ class Contexts:
 
     def _sealed(self, answer: "_Answer", call: str, encoding: str) -> tuple[str, str]:
         """Store a long answer, a part at a time without its credentials; the name, and the encoding that it is kept in."""
-        masked, changed = _Answer(self._blobs, f"{call}.masked"), False
+        masked, changed = _Answer(self._blobs, f"{call}.masked", held_bytes=_SHORT_BYTES), False
         try:
             for part in _parts(answer.plain(encoding)):
                 sealed = self._mask(part)
@@ -202,7 +202,8 @@ class Contexts:
 class _Answer:
     """An answer being written: a long one, compressed, into a part file that gets its digest as its name; a short one at its end."""
 
-    def __init__(self, folder: str, call: str) -> None:
+    def __init__(self, folder: str, call: str, *, held_bytes: int | None = None) -> None:
+        self._held_bytes = _PARSED_BYTES if held_bytes is None else held_bytes
         self._folder = folder
         self._path = f"{folder}/.{call}.part"
         self._file: BinaryIO | None = None
@@ -222,7 +223,7 @@ class _Answer:
             self._packer, self._hash = _compressor().compressobj(), hashlib.sha256()  # its own: the bodies under way take turns
             self._hash.update(self.head)
             self._file.write(self._packer.compress(self.head))
-        if self.head is not None and len(self.head) > _PARSED_BYTES:
+        if self.head is not None and len(self.head) > self._held_bytes:
             self.head = None
 
     def plain(self, encoding: str) -> Iterator[bytes]:
