@@ -7,6 +7,7 @@ A launcher that is a client of the session's memory itself dials in over a socke
 else could connect to.
 """
 
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ Serve = Callable[["Doors", "asyncio.Event"], Awaitable[None]]
 Accept = Callable[["socket.socket"], None]
 """Takes a connection of the launcher's own; called in the event loop."""
 
+SWITCH_S = 0.0005
+"""After so long the launcher's thread, which has little to do, is let in while this one imports; by default it waits ten times that."""
 DIAL_TIMEOUT_S = 60.0
 """Until the packages are imported, on a machine that is busy."""
 
@@ -78,6 +81,7 @@ class Served:
     def start(self) -> None:
         """Start importing, then serving; nothing where that was done already."""
         if self._thread.ident is None:
+            sys.setswitchinterval(SWITCH_S)
             self._thread.start()
 
     def listen(self, listener_fd: int, on_failure: Callable[[], None]) -> None:
