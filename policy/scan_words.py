@@ -23,6 +23,7 @@ _MARKER = re.compile(r"[-*#>|+=~_/:\u2013\u2014\u2022]+|\(?(?:\d{1,3}|[a-z])[.)]
 _DIGITED = re.compile(
     r"[a-z][013457@$!]{1,3}[a-z]|^[013457@$]{1,2}[a-z]{1,10}[013457@$]|^[013457@$]{2,3}[a-z]|^[a-z]{1,3}[013457@$]{2}\W*$"
 )
+_NOT_HEX = re.compile("[g-z@$!]")
 _WORD_LIMIT = 64
 """A longer word is looked at each time it comes, not remembered."""
 _MEMO_LIMIT = 50_000
@@ -111,12 +112,7 @@ class Lexicon:
             concepts = "".join(map(self._meaning, _PART.findall(word))) or "."
             if _OWN_FILE.search(word):
                 concepts = "7|" if concepts.endswith("|") else "7"
-            if (
-                concepts.strip(".|") == ""
-                and len(word) <= _WORD_LIMIT
-                and _DIGITED.search(word)
-                and 2 * sum(map(str.isalpha, word)) >= len(word)
-            ):
+            if not concepts.strip(".|") and len(word) <= _WORD_LIMIT and _DIGITED.search(word) and _NOT_HEX.search(word):
                 concepts = "," + concepts[1:]
         if len(word) <= _WORD_LIMIT:
             if len(self._known) >= _MEMO_LIMIT:

@@ -16,11 +16,12 @@ from typing import Any
 
 from amem.policy.scan import scan
 from tests.bench.rows import Row, table
+from tests.policy.test_scan import HARD
 from tests.shared import _ROOT as SHARED
 
 PROJECT = Path(__file__).resolve().parents[2]
 PEER = "memory-guard"
-ROUNDS = 3
+ROUNDS = 8
 QUOTING = (
     "benign_security_discussion", "detector_code_fixture", "docs_code_comment", "owasp_ncsc_guidance", "quoted_injection_example",
     "research_blog_excerpt", "security_changelog", "security_training_material",
@@ -93,7 +94,16 @@ def run() -> list[Row]:
         add(f"time at {size}", ours, theirs, "us/KB", "<= 1 x", None if theirs is None else ours <= theirs)
     growth = best["ours", "1000 KB"] / best["ours", "100 KB"]
     add("growth, 100 KB to 1 MB", growth, None, "x", "<= 1.2 x", growth <= 1.2)
+    worst = max(_growth(unit) for unit in HARD)
+    add(f"growth, 20 to 200 KB, worst of {len(HARD)} hard texts", worst, None, "x", "<= 2 x", worst <= 2)
     return rows
+
+
+def _growth(unit: str) -> float:
+    """How many times as much a KB of a text of one repeated unit costs in 200 KB as in 20; what is not linear costs ten times."""
+    short, long = ((unit * size)[:size] for size in (20_000, 200_000))
+    us_per_kb(scan, short)
+    return us_per_kb(scan, long) / us_per_kb(scan, short)
 
 
 def _parts(path: Path) -> list[str]:

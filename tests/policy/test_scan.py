@@ -8,7 +8,7 @@ import json
 import random
 import string
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -365,7 +365,7 @@ def _steps(text: str) -> int:
     return steps
 
 
-HARD: Iterable[str] = (
+HARD: tuple[str, ...] = (
     "a",
     "ignore ",
     "a b ",
