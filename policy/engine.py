@@ -142,10 +142,6 @@ class PolicyEngine:
                 _build(modules, self._of(domain), self._data_json)
             self._concerns = {rule: _concerns(rule.policy, rule.text) for rule in self._rules}
 
-    def with_data(self, data: Mapping[str, Any]) -> "PolicyEngine":
-        """The same policy over other data: after `grants.toml` changed."""
-        return PolicyEngine(self._modules, data, self._rules, self._exemptions, clock=self._clock)
-
     def concerns(self, action: str, domain: str) -> bool:
         """Whether anything but the built-in policy has a word in decisions on an action: a root's own, or a rule of the record."""
         return self._modules != builtin() or bool(self._way(action, domain).rules)

@@ -18,7 +18,7 @@ except ImportError:
 
 LIBRARY = _library is not None
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_CAPBSET_DROP = 1, 4, 15, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_SECUREBITS, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 28, 38, 47, 4
 # noroot, no setuid fix-up, no keep-caps, no ambient raise: each with its lock.
@@ -73,12 +73,6 @@ def drop_capabilities() -> None:
 def adopt_orphans() -> None:
     """Become the parent of every orphan below this process (PR_SET_CHILD_SUBREAPER)."""
     calls.prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def set_name(name: str) -> None:
-    """The short name `ps` shows."""
-    text = ctypes.create_string_buffer(name.encode()[:15])
-    calls.prctl(PR_SET_NAME, ctypes.addressof(text))
 
 
 def join_new_keyring() -> None:

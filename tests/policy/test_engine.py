@@ -518,7 +518,7 @@ def test_a_policy_file_that_is_not_text_is_named(tmp_path: Path) -> None:
 def test_other_data_leave_the_version_and_change_the_answer(engine: PolicyEngine) -> None:
     other = json.loads(json.dumps(DATA))
     other["grants"]["destinations"]["anthropic"]["ceiling"] = "public"
-    narrowed = engine.with_data(other)
+    narrowed = PolicyEngine(builtin(), other)
     assert narrowed.version == engine.version
     assert engine.decide(call(label=Label.INTERNAL)).allow
     assert not narrowed.decide(call(label=Label.INTERNAL)).allow
