@@ -14,8 +14,8 @@ INTRODUCTION = """\
 
 Written by `python -m amem.harnesses.compat` from the tables that launches use; a test fails when it is stale.
 
-`real`: the program itself was run, headless, in the sandbox, against the scripted provider. `golden`: its arguments, environment and files
-are compared whole with what was measured of the program. `not proven here`: written from public reports.
+`real`: the program itself was run, headless and on a terminal, in the sandbox, against the scripted provider. `golden`: its arguments,
+environment and files are compared whole with what was measured of the program. `not proven here`: written from public reports.
 """
 
 FAULTS = ("400", "401", "403", "404", "429", "500", "529", "refused", "silent")

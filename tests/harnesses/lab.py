@@ -103,10 +103,13 @@ def lab(folder: Path, provider: str) -> Iterator[Lab]:
 
 async def _serve(lab: Lab, context: ssl.SSLContext, provider: str) -> web.AppRunner:
     client = aiohttp.ClientSession(auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))
+    came: set[asyncio.Transport] = set()
 
     async def answer(request: web.Request) -> web.StreamResponse:
         host = (request.host or "").partition(":")[0]
         lab.asked.append((host, request.method, request.path))
+        if request.transport is not None:
+            came.add(request.transport)
         body = await request.read()
         headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "content-length")}
         if headers.get("Content-Encoding", headers.get("content-encoding")) == "zstd":  # as Codex sends to ChatGPT
@@ -131,6 +134,9 @@ async def _serve(lab: Lab, context: ssl.SSLContext, provider: str) -> web.AppRun
 
     async def close(_: web.Application) -> None:
         await client.close()
+        for transport in came:  # else those of a program that was killed wait for its half of the goodbye
+            transport.abort()
+        await asyncio.sleep(0)
 
     app = web.Application(client_max_size=64 << 20)
     app.router.add_route("*", "/{tail:.*}", answer)
