@@ -25,6 +25,8 @@ Accept = Callable[["socket.socket"], None]
 
 SWITCH_S = 0.0005
 """After so long the launcher's thread, which has little to do, is let in while this one imports; by default it waits ten times that."""
+HEAD_START_S = 0.01
+"""So long a harness may run before the packages that serve it are imported, unless it calls sooner: one that has ended needs none."""
 DIAL_TIMEOUT_S = 60.0
 """Until the packages are imported, on a machine that is busy."""
 
@@ -127,12 +129,13 @@ class Served:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        import asyncio
-
-        _log_visibly()
         try:
-            serve = self._make()
-            asyncio.run(self._serve(serve))
+            if self._over_at_once():
+                return
+            import asyncio
+
+            _log_visibly()
+            asyncio.run(self._serve(self._make()))
         except BaseException as error:  # the outer edge of this thread: told once, to the launcher
             with self._lock:
                 self.failure, tell = error, self._on_failure
@@ -140,6 +143,16 @@ class Served:
                 tell()
         finally:
             self._open.set()
+
+    def _over_at_once(self) -> bool:
+        import select
+
+        with self._lock:
+            listener_fd = self._listener_fd
+        if listener_fd >= 0:
+            select.select([listener_fd], [], [], HEAD_START_S)
+        with self._lock:
+            return self._stopped
 
     async def _serve(self, serve: Serve) -> None:
         import asyncio
