@@ -93,7 +93,8 @@ def test_the_owners_own_documents_pass_the_gates(root: Path, tmp_path: Path) -> 
 
 def test_what_a_stricter_policy_holds_is_named_and_the_rest_is_written(root: Path, tmp_path: Path) -> None:
     builtin = engine.text(engine.builtin())
-    strict, changes = re.subn(r"_gates_open if \{\s*input\.principal == data\.grants\.owner.*?\n\}", "", builtin, flags=re.DOTALL)
+    owner_passes = r"(?<=_gated := )\{[^\n]*\} if \{\s*input\.principal == data\.grants\.owner.*?\n\} else := "
+    strict, changes = re.subn(owner_passes, "", builtin, flags=re.DOTALL)
     assert changes == 1
     (root / "policy" / "amem.rego").write_text(strict)
     (tmp_path / "c.md").write_text(f"# Good\nA fact.\n# Bad\n{ATTACK}\n")
