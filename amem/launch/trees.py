@@ -56,9 +56,12 @@ def carried(root: Root, path: str | None = None, session: str | None = None) -> 
 
 
 def without(root: Root, trees: Iterable[str], to: Label, session: str | None = None) -> dict[str, Label]:
-    """What each of these trees would carry if it, or a session's part in it, were lowered. Raises IntegrityError."""
+    """What each of these trees would carry if it, or a session's part in it, were lowered; one that was lowered meanwhile carries nothing.
+
+    Raises IntegrityError.
+    """
     document = keep.read(_path(root))
-    return {tree: _label(_lowered(document[tree], to, session)) for tree in trees}
+    return {tree: _label(_lowered(document[tree], to, session)) if tree in document else Label.PUBLIC for tree in trees}
 
 
 def lower(root: Root, trees: Iterable[str], to: Label, session: str | None = None) -> None:

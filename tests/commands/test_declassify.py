@@ -109,3 +109,12 @@ def test_many_sessions_of_one_tree_never_lower_it(root: Root, tmp_path: Path) ->
     assert trees.carried(root) == {tree: Label.RESTRICTED}
     assert trees.undone(root, tree, "ses-00000000") is None
     assert trees.label(root, (tree,), Label.PUBLIC) is Label.RESTRICTED
+
+
+def test_a_tree_that_was_lowered_meanwhile_carries_nothing(root: Root, tmp_path: Path) -> None:
+    root.state.mkdir(parents=True)
+    tree = str(tmp_path)
+    trees.mark(root, (tree,), Label.RESTRICTED, "ses-00000001")
+    carried = trees.carried(root)
+    trees.lower(root, carried, Label.PUBLIC)
+    assert trees.without(root, carried, Label.INTERNAL, "ses-00000001") == {tree: Label.PUBLIC}
