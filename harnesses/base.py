@@ -200,6 +200,8 @@ class Harness(NamedTuple):
     hooks: tuple[Hook, ...] = ()
     hasty: bool = False
     """Whether it asks its model before the memory server has answered; its first call is held until it was told of the tools."""
+    impatient: bool = False
+    """Whether its first turn goes without memory when the server takes long; what serves it is imported before it starts."""
     masked: tuple[str, ...] = ()
     """Files of the work tree that could switch the hooks off and that no argument of ours beats: a launch hides those there are."""
     mcp_tool: str | None = None

@@ -93,6 +93,7 @@ HARNESS = Harness(
     hooks=HOOKS,
     # Else its model is told that the server "is still connecting" and goes on without its memory (1.0.41, 2026-11).
     hasty=True,
+    impatient=True,
     mcp_tool="memory__{tool}",
     login=Login(file=".grok/auth.json", command="grok login", rewritten=True),
     tunnel_hosts=("cli-chat-proxy.grok.com:443", "auth.x.ai:443"),

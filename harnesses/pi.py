@@ -61,6 +61,7 @@ HARNESS = Harness(
     install="make harnesses HARNESS=pi",
     answer=AnswerKind.TEXT,
     hooks=HOOKS,
+    impatient=True,
     mcp_tool="mcp__memory__{tool}",
     refusals={Auth.SUBSCRIPTION: "providers forbid their logins to other programs, and pi has none of its own"},
     model_required=frozenset({Auth.KEY, Auth.GATEWAY}),

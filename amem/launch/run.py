@@ -298,6 +298,8 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
             bounded = bound(stage, settings, ready)
+            if ready.plan.harness.impatient:
+                sitting.served.ready()
             running = stage.start(sandbox, _steps(ready, sandbox, facts))
             started = True
             if ready.door is not None:

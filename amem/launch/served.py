@@ -78,6 +78,8 @@ class Served:
         self._stopped = False
         self._open = threading.Event()
         """Set when the launcher may dial in, and when it never will."""
+        self._imported = threading.Event()
+        """Set when nothing but the listener is missing, and when it never will be so."""
         self._thread = threading.Thread(target=self._run, name="egress", daemon=True)
 
     def start(self) -> None:
@@ -85,6 +87,11 @@ class Served:
         if self._thread.ident is None:
             sys.setswitchinterval(SWITCH_S)
             self._thread.start()
+
+    def ready(self) -> None:
+        """Start, and wait until what serves is imported; for a while only, and the listener is served either way."""
+        self.start()
+        self._imported.wait(DIAL_TIMEOUT_S)
 
     def listen(self, listener_fd: int, on_failure: Callable[[], None]) -> None:
         """Serve the sandbox's listener from now on; `on_failure` is called once, also when the server has failed already."""
@@ -143,6 +150,7 @@ class Served:
                 tell()
         finally:
             self._open.set()
+            self._imported.set()
 
     def _over_at_once(self) -> bool:
         import select
@@ -164,6 +172,7 @@ class Served:
             self._loop, self._end, self._doors = asyncio.get_running_loop(), end, doors
             if self._listener_fd >= 0:
                 doors.arrive(self._listener_fd)
+        self._imported.set()
         await serve(doors, end)
 
     def _let_in(self, accept: Accept) -> None:

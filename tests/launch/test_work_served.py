@@ -56,6 +56,22 @@ def test_it_dials_in_without_a_listener_and_leaves_in_its_own_name(memory: Memor
         served.dial()
 
 
+def test_it_is_ready_when_nothing_but_the_listener_is_missing(memory: Memory) -> None:
+    served = door(memory)
+    served.ready()
+    assert served._loop is not None
+    assert served.stop() and served.failure is None
+
+
+def test_a_server_that_cannot_be_made_keeps_nobody_waiting() -> None:
+    def make() -> Serve:
+        raise UnavailableError("no disk")
+
+    served = Served(make)
+    served.ready()
+    assert isinstance(served.failure, UnavailableError)
+
+
 def test_what_it_reads_for_a_prompt_stays_below_the_models_ceiling(memory: Memory) -> None:
     secret = written(memory, owner(memory, "dom-open"), "A secret", classification="restricted")
     plain = written(memory, owner(memory, "dom-open"), "A plain thing", classification="public")
