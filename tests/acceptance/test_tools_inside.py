@@ -139,16 +139,16 @@ def test_npm_installs_from_a_registry_and_from_a_folder(desk: Place, shelf: tupl
 def test_pip_installs_from_an_index(desk: Place, shelf: tuple[Path, int]) -> None:
     folder, port = shelf
     made = "far-1.0-py3-none-any.whl"
-    (folder / "simple" / "far").mkdir(parents=True)
-    with zipfile.ZipFile(folder / "simple" / "far" / made, "w") as wheel:
+    (folder / "wheels" / "far").mkdir(parents=True)
+    with zipfile.ZipFile(folder / "wheels" / "far" / made, "w") as wheel:
         wheel.writestr("far.py", "NAME = 'far'\n")
         wheel.writestr("far-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: far\nVersion: 1.0\n")
         wheel.writestr("far-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: it\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(
             "far-1.0.dist-info/RECORD", "far.py,,\nfar-1.0.dist-info/METADATA,,\nfar-1.0.dist-info/WHEEL,,\nfar-1.0.dist-info/RECORD,,\n"
         )
-    (folder / "simple" / "far" / "index.html").write_text(f'<a href="{made}">{made}</a>')
-    pip = f"env/bin/pip install -q --disable-pip-version-check -i http://127.0.0.1:{port}/simple/ far"
+    (folder / "wheels" / "far" / "index.html").write_text(f'<a href="{made}">{made}</a>')
+    pip = f"env/bin/pip install -q --disable-pip-version-check -i http://127.0.0.1:{port}/wheels/ far"
     script = f"{sys.executable} -m venv env && {pip} && env/bin/python -c 'import far; print(far.NAME)'"
     assert run(desk, script, "--host-port", str(port)).out.splitlines()[-1] == "far"
 

@@ -15,8 +15,8 @@ from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec
 SPEC = SandboxSpec(
     argv=("true",),
     env=(),
-    workdir="/srv/work",
-    cwd="/srv/work",
+    workdir="/srv/tree",
+    cwd="/srv/tree",
     home="/state/home",
     port=7431,
     memory_dir="/state/memory",
@@ -46,7 +46,7 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("take", ("/usr", "/usr", READ_ONLY, False)),
         Step("take", ("/home/agent", "/state/home", READ_WRITE, False)),
         Step("take", ("/opt/memory", "/state/memory", READ_ONLY, False)),
-        Step("take", ("/srv/work", "/srv/work", READ_WRITE, True)),
+        Step("take", ("/srv/tree", "/srv/tree", READ_WRITE, True)),
         Step("take", ("/etc/ssl/certs", "/etc/ssl/certs", READ_ONLY, False)),
         Step("take", ("/dev/null", "/dev/null", 10, False)),
         Step("take", ("/dev/tty", "/dev/tty", 10, False)),
@@ -75,11 +75,11 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("put", ("/usr", "/usr")),
         Step("put", ("/home/agent", "/home/agent")),
         Step("put", ("/opt/memory", "/opt/memory")),
-        Step("put", ("/srv/work", "/srv/work")),
+        Step("put", ("/srv/tree", "/srv/tree")),
         Step("put", ("/etc/ssl/certs", "/etc/ssl/certs")),
-        Step("hold", ("/srv/work", ".git", READ_WRITE, True), "pins"),
-        Step("hold", ("/srv/work", ".git/hooks", READ_ONLY, False), "protect"),
-        Step("hold", ("/srv/work", ".envrc", READ_ONLY, False), "protect"),
+        Step("hold", ("/srv/tree", ".git", READ_WRITE, True), "pins"),
+        Step("hold", ("/srv/tree", ".git/hooks", READ_ONLY, False), "protect"),
+        Step("hold", ("/srv/tree", ".envrc", READ_ONLY, False), "protect"),
         Step("proc"),
         Step("write", ("/proc/sys/user/max_user_namespaces", b"0"), "nesting"),
         Step("halve", ("/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances"), "limits"),
@@ -105,7 +105,7 @@ def test_whole_plan_of_an_ordinary_user() -> None:
                 0xFFF2,
                 3,
                 (
-                    *((path, 0x7FF2) for path in ("/srv/work", "/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm")),
+                    *((path, 0x7FF2) for path in ("/srv/tree", "/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm")),
                     ("/dev/pts", 0xC002),
                     ("/proc", 0x4002),
                     ("/dev/null", 0xC002),
@@ -125,17 +125,17 @@ def test_filter_is_last_because_it_forbids_the_rest() -> None:
 
 
 def test_root_shows_its_trees_under_the_inside_id() -> None:
-    owners = (("/srv/work", 0, 0), ("/state/home", 0, 0))
+    owners = (("/srv/tree", 0, 0), ("/state/home", 0, 0))
     made = plan(SPEC, HOST._replace(user=0, group=0, idmap_owners=owners))
     assert made[:3] == (
         Step("idmap", ("/home/agent", "/state/home", READ_WRITE, False, 0, 0, OUTSIDE_ID)),
-        Step("idmap", ("/srv/work", "/srv/work", READ_WRITE, True, 0, 0, OUTSIDE_ID)),
+        Step("idmap", ("/srv/tree", "/srv/tree", READ_WRITE, True, 0, 0, OUTSIDE_ID)),
         Step("clone", (1000, OUTSIDE_ID, OUTSIDE_ID, True)),
     )
     verbs = [step.verb for step in made]
     assert verbs.index("become") > max(at for at, verb in enumerate(verbs) if verb == "take")  # opened as root
     assert verbs.index("become") < verbs.index("orphan")  # a change of user clears it
-    assert not any(step.verb == "take" and step.args[1] in ("/srv/work", "/state/home") for step in made)
+    assert not any(step.verb == "take" and step.args[1] in ("/srv/tree", "/state/home") for step in made)
 
 
 def test_root_without_idmapped_mounts_is_said_to_be_weaker() -> None:
@@ -144,15 +144,15 @@ def test_root_without_idmapped_mounts_is_said_to_be_weaker() -> None:
 
 
 def test_bind_inside_the_tree_follows_no_link_and_makes_nothing() -> None:
-    made = plan(SPEC._replace(binds=(Bind("/srv/work/.venv", "/srv/work/.venv"), Bind("/x", "/home/agent/.x"))), HOST)
-    assert Step("put_beneath", ("/srv/work/.venv", "/srv/work/.venv", False)) in made
+    made = plan(SPEC._replace(binds=(Bind("/srv/tree/.venv", "/srv/tree/.venv"), Bind("/x", "/home/agent/.x"))), HOST)
+    assert Step("put_beneath", ("/srv/tree/.venv", "/srv/tree/.venv", False)) in made
     assert Step("put_beneath", ("/home/agent/.x", "/home/agent/.x", True)) in made
 
 
 def test_one_file_may_stand_in_two_places() -> None:
-    made = plan(SPEC._replace(binds=(Bind("/x", "/srv/work/a"), Bind("/x", "/srv/work/b"))), HOST)
+    made = plan(SPEC._replace(binds=(Bind("/x", "/srv/tree/a"), Bind("/x", "/srv/tree/b"))), HOST)
     taken = [step.args[0] for step in made if step.verb == "take"]
-    assert len(set(taken)) == len(taken) and {"/srv/work/a", "/srv/work/b"} <= set(taken)
+    assert len(set(taken)) == len(taken) and {"/srv/tree/a", "/srv/tree/b"} <= set(taken)
 
 
 def test_shallow_targets_come_first() -> None:
@@ -174,7 +174,7 @@ def test_linked_tree_shows_its_common_directory_with_care() -> None:
         ("/repo/.git", "config", READ_ONLY),
         ("/repo/.git", "worktrees/x/config.worktree", READ_ONLY),
     ]
-    assert Step("hold", ("/srv/work", ".git", READ_ONLY, True), "protect") in made
+    assert Step("hold", ("/srv/tree", ".git", READ_ONLY, True), "protect") in made
 
 
 def test_an_image_differs_from_the_hosts_programs_in_where_they_are_taken_from_and_in_nothing_else() -> None:

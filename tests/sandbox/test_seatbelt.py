@@ -4,9 +4,9 @@ from amem.sandbox import seatbelt
 from amem.sandbox.spec import Bind, SandboxSpec
 
 SPEC = SandboxSpec(
-    argv=("claude", "-p", "hi"), env=(("AMEM_TOKEN", "tok"), ("HOME", "/h")), workdir="/Volumes/me/work", cwd="/Volumes/me/work", home="/h",
+    argv=("claude", "-p", "hi"), env=(("AMEM_TOKEN", "tok"), ("HOME", "/h")), workdir="/Volumes/me/tree", cwd="/Volumes/me/tree", home="/h",
     port=7431, memory_dir="/state/inside", binds=(Bind("/opt/claude", "/opt/claude"), Bind("/Volumes/me/more", "/Volumes/me/more", True)),
-    hidden=("/Volumes/me/work/.keys",), protect=(".git/hooks", '.a"b\\c'),
+    hidden=("/Volumes/me/tree/.keys",), protect=(".git/hooks", '.a"b\\c'),
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_the_whole_profile() -> None:
   (subpath "/Volumes/me/more")
 )
 (allow file-read* file-write*
-  (subpath "/Volumes/me/work")
+  (subpath "/Volumes/me/tree")
   (subpath "/h")
   (subpath "/Volumes/me/more")
 )
@@ -51,14 +51,14 @@ def test_the_whole_profile() -> None:
   (literal "/dev/tty")
 )
 (deny file-write*
-  (subpath "/Volumes/me/work/.git/hooks")
-  (subpath "/Volumes/me/work/.a\\"b\\\\c")
+  (subpath "/Volumes/me/tree/.git/hooks")
+  (subpath "/Volumes/me/tree/.a\\"b\\\\c")
 )
 (deny file-write*
-  (literal "/Volumes/me/work/.git")
+  (literal "/Volumes/me/tree/.git")
 )
 (deny file-read* file-write*
-  (subpath "/Volumes/me/work/.keys")
+  (subpath "/Volumes/me/tree/.keys")
 )
 (deny network*)
 (allow network-outbound (remote ip "localhost:4321"))
