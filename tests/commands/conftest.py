@@ -16,15 +16,17 @@ Amem = Callable[..., tuple[int, Any, str]]
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    return Root(tmp_path / "root")
+    found = Root(tmp_path / "root")
+    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
+    return found
 
 
 @pytest.fixture
 def amem(root: Root, capsys: pytest.CaptureFixture[str]) -> Amem:
     def call(*words: str) -> tuple[int, Any, str]:
+        capsys.readouterr()
         code = run(["--root", str(root.path), "--json", *words])
         out, err = capsys.readouterr()
         return code, json.loads(out) if out else None, err
 
-    assert call("init", "--owner", "human:asf:you")[0] == 0
     return call

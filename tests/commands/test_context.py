@@ -23,13 +23,6 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Root:
-    found = Root(tmp_path / "root")
-    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
-    return found
-
-
-@pytest.fixture
 def amem(root: Root, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,6 @@ from amem.settings.root import Root
 Run = Callable[..., Any]
 ONE, TWO = "ses-0000000a", "ses-0000000b"
 PRICES = '[models."m"]\ninput = 2\noutput = 10\ncache_read = 0.2\ncache_write = 2.5\n'
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    found = Root(tmp_path / "root")
-    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
-    return found
 
 
 @pytest.fixture

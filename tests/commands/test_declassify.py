@@ -86,7 +86,6 @@ def test_a_tree_comes_down_with_those_below_it_and_no_other(amem: Amem, root: Ro
 
 
 def test_a_tree_comes_down_with_the_last_session_that_was_taken_back(root: Root, tmp_path: Path) -> None:
-    root.state.mkdir(parents=True)
     tree = str(tmp_path)
     trees.mark(root, (tree,), Label.INTERNAL, "ses-00000001")
     trees.mark(root, (tree,), Label.RESTRICTED, "ses-00000002")
@@ -101,7 +100,6 @@ def test_a_tree_comes_down_with_the_last_session_that_was_taken_back(root: Root,
 
 
 def test_many_sessions_of_one_tree_never_lower_it(root: Root, tmp_path: Path) -> None:
-    root.state.mkdir(parents=True)
     tree = str(tmp_path)
     trees.mark(root, (tree,), Label.RESTRICTED, "ses-00000000")
     for n in range(1, 130):
@@ -112,7 +110,6 @@ def test_many_sessions_of_one_tree_never_lower_it(root: Root, tmp_path: Path) ->
 
 
 def test_a_tree_that_was_lowered_meanwhile_carries_nothing(root: Root, tmp_path: Path) -> None:
-    root.state.mkdir(parents=True)
     tree = str(tmp_path)
     trees.mark(root, (tree,), Label.RESTRICTED, "ses-00000001")
     carried = trees.carried(root)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +18,6 @@ from amem.settings.root import Root
 
 SESSION = "ses-0000000a"
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    found = Root(tmp_path / "root")
-    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
-    return found
 
 
 @pytest.fixture

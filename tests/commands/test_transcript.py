@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +15,6 @@ from amem.settings.root import Root
 SESSION, OTHER = "ses-0000000a", "ses-0000000b"
 SECRET = "ghp_" + "a1B2" * 9
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    found = Root(tmp_path / "root")
-    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
-    return found
 
 
 @pytest.fixture

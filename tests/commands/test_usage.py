@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,6 @@ from amem.model.call import Billing, ObservedBy
 from amem.settings.root import Root
 
 Run = Callable[..., str]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    found = Root(tmp_path / "root")
-    assert run(["--root", str(found.path), "init", "--owner", "human:asf:you"]) == 0
-    return found
 
 
 @pytest.fixture
