@@ -69,7 +69,7 @@ class MemoryRead(Event):
     log = "reads.jsonl"
 
     tool: str
-    """`t0`, `search`, `get`, `list`, `prefetch`."""
+    """`t0`, `search`, `get`, `list`, `prefetch`, `read_with`."""
     entries: tuple[str, ...] = ()
     tokens: int = 0
     label: str

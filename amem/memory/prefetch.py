@@ -4,11 +4,9 @@ The hits of a search on the task's words, and what the read log shows found toge
 so a policy that narrows reads narrows this too; the log has it as one read.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from amem.logs.reader import recent
 from amem.memory.outcomes import Refused
 from amem.memory.read import log, reader, visible
 from amem.memory.session import Memory, Session
@@ -16,12 +14,8 @@ from amem.model.entry import Status, tokens
 from amem.record.rows import Row
 
 HITS = 5
-TOGETHER = 3
-"""Searches that found an entry beside one of the hits, before it joins them."""
 MOST_ENTRIES, MOST_TOKENS = 8, 600
 QUERY_CHARACTERS = 4000
-LOOKED_AT_BYTES = 4 << 20
-"""Of the read log, from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +36,7 @@ def prefetch(memory: Memory, session: Session, words: str, without: Collection[s
     rows: list[Row] = []
     lines: list[str] = []
     left = MOST_TOKENS
-    for id in dict.fromkeys((*hits, *_together(memory, session, hits))):
+    for id in dict.fromkeys((*hits, *memory.together.beside(session.domain, hits))):
         row = visible(memory, session, id) if id not in without else None
         if row is None or row.status is not Status.ACTIVE or row.domain != session.domain:
             continue
@@ -56,16 +50,3 @@ def prefetch(memory: Memory, session: Session, words: str, without: Collection[s
     if rows:
         log(memory, session, "prefetch", rows, MOST_TOKENS - left)
     return Prefetched(lines=tuple(lines), entries=tuple(row.id for row in rows))
-
-
-def _together(memory: Memory, session: Session, hits: Collection[str]) -> Iterator[str]:
-    """Entries that searches of this domain found with one of the hits often enough, the most often found first."""
-    wanted = frozenset(hits)
-    count: Counter[str] = Counter()
-    for event in recent(memory.root.state / "reads.jsonl", LOOKED_AT_BYTES):
-        found = event.get("entries")
-        if event.get("tool") == "search" and event.get("domain") == session.domain and isinstance(found, list) and wanted & {*found}:
-            count.update(id for id in found if id not in wanted)
-    for id, times in count.most_common():
-        if times >= TOGETHER:
-            yield str(id)

@@ -19,6 +19,8 @@ from amem.policy import request
 from amem.record.rows import Filter, Hit, Row
 
 REDIRECT_LIMIT = 8
+READ_WITH = 2
+"""Summaries that come with a body, unasked."""
 
 
 def reader(memory: Memory, session: Session, domains: Sequence[str] = ()) -> Filter | Refused:
@@ -126,6 +128,25 @@ def _find(memory: Memory, session: Session, id: str, version: int | None, redire
     if read is None or not _admits(memory, session, read.row):
         return NotFound(id)  # it changed in this moment
     return Served(row=_told(memory, session, read.row), body=read.entry.body, redirected_from=id if row.id != id else None)
+
+
+def read_with(memory: Memory, session: Session, served: Row) -> tuple[Row, ...]:
+    """Entries that were often searched up with one that was just served, for their summaries; logged as a read.
+
+    Nobody asked for them, so they are none of a label that the session does not have already.
+    """
+    if served.domain != session.domain:
+        return ()
+    found: list[Row] = []
+    for id in memory.together.beside(session.domain, (served.id,)):
+        row = visible(memory, session, id)
+        if row is not None and row.status is Status.ACTIVE and not row.classification.exceeds(session.label):
+            found.append(row)
+        if len(found) == READ_WITH:
+            break
+    if found:
+        log(memory, session, "read_with", found, tokens("".join(row.title + row.summary for row in found)))
+    return tuple(found)
 
 
 def log(memory: Memory, session: Session, tool: str, served: Iterable[Hit | Row], size_tokens: int) -> None:

@@ -9,7 +9,8 @@ _ENTRY_KEYS = (
     "written_at", "review_by", "due", "owner", "sources", "supersedes", "superseded_by", "lineage", "basis", "valid_from_at", "valid_to_at",
     "tokens",
 )  # fmt: skip
-_HIT_KEYS = ("id", "type", "title", "summary", "domain", "classification", "tier", "lineage", "due", "score", "tokens")
+_SUMMARY_KEYS = ("id", "type", "title", "summary", "domain", "classification", "tier", "lineage", "due", "tokens")
+_HIT_KEYS = (*_SUMMARY_KEYS[:-1], "score", "tokens")
 
 
 def entry(row: Row) -> dict[str, Any]:
@@ -20,6 +21,11 @@ def entry(row: Row) -> dict[str, Any]:
 def hit(found: Hit) -> dict[str, Any]:
     """The Hit shape."""
     return _present(found, _HIT_KEYS)
+
+
+def summary(row: Row) -> dict[str, Any]:
+    """The Hit shape of an entry that nobody searched for, so that it has no score."""
+    return _present(row, _SUMMARY_KEYS)
 
 
 def _present(value: object, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from amem.model.label import Label, highest, lowest
 
 if TYPE_CHECKING:
     from amem.ledger.store import Holding, Ledger
+    from amem.memory.together import Together
     from amem.policy.door import Door
     from amem.record.index import Index
     from amem.record.policies import Policies
@@ -189,6 +190,7 @@ class Memory:
         self.lock = threading.RLock()
         """Guards `index`, which one thread at a time may use, and the opening of the ledger."""
         self._ledger: Ledger | None = None
+        self._together: Together | None = None
         self.policies = policies
         """The record's policies, and which of them are in force."""
         self._logs = logs
@@ -207,6 +209,16 @@ class Memory:
 
                 self._ledger = open_ledger(self.root, self.grants, observer(self.root, self.grants), self._rubric)
             return self._ledger
+
+    @property
+    def together(self) -> "Together":
+        """What searches of this root found together."""
+        with self.lock:
+            if self._together is None:
+                from amem.memory.together import Together
+
+                self._together = Together(self.root.state / "reads.jsonl")
+            return self._together
 
     def bound(self, session: Session) -> str | None:
         """The session's task as the policy is told it: one that an exception is for counts only while the claim holds. Raises AmemError."""

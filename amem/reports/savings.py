@@ -38,7 +38,7 @@ class Reads:
         if tool == "search":
             for id in ids:
                 self.hits.setdefault(id, False)
-        elif tool == "prefetch":
+        elif tool in ("prefetch", "read_with"):
             self.prefetched.update(ids)
         elif tool == "get":
             self.pulls += len(ids)

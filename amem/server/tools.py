@@ -84,8 +84,9 @@ def _get(memory: Memory, session: Session, given: Arguments) -> Reply:
         return refusal("invalid", "id: expected mem-… or mem-…@<version>")
     match read.get(memory, session, id, version=int(version) if version else None):
         case Served(row=row, body=body, redirected_from=origin):
-            data = rows.entry(row)
-            return Reply(data=data if origin is None else {**data, "redirected_from": origin}, text=fence.fenced(body, fence.mark()))
+            beside = [rows.summary(each) for each in read.read_with(memory, session, row)]
+            more = present({"redirected_from": origin, "read_with": beside or None})
+            return Reply(data={**rows.entry(row), **more}, text=fence.fenced(body, fence.mark()))
         case Moved(id, location):
             return refusal("gone", f"{id} was replaced by {location}", f"get {location}", id=id)
         case Gone() | NotFound() as nothing:

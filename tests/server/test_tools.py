@@ -158,3 +158,13 @@ def test_planted_secret_is_in_no_log_whatever_tool_it_came_through(memory: Memor
     assert lines(memory, "decisions")
     for log in memory.root.state.glob("*.jsonl"):
         assert secret not in log.read_text()
+
+
+def test_get_carries_what_was_searched_up_with_it(memory: Memory) -> None:
+    one, other = (written(memory, owner(memory), f"Zebra {name}", classification="public") for name in ("Ada", "Bob"))
+    session = agent(memory)
+    assert "read_with" not in call(memory, session, "get", id=one.id).data
+    for _ in range(3):
+        call(memory, session, "search", query="zebra")
+    (told,) = call(memory, session, "get", id=one.id).data["read_with"]
+    assert (told["id"], told["title"]) == (other.id, "Zebra Bob") and "body" not in told and "score" not in told
