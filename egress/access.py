@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,7 +12,7 @@ from amem.egress.reserve import Reservations
 from amem.egress.routes import Auth, Route, Way
 from amem.egress.slots import Slots
 from amem.logs.schema import PolicyDecision
-from amem.model.call import Dialect
+from amem.model.call import Dialect, Role
 from amem.model.clock import Clock, now
 from amem.model.label import Label
 from amem.policy.decision import Decision
@@ -25,14 +24,6 @@ from amem.settings.root import Root
 
 IDLE_S = 600.0
 """Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""
-
-
-class Role(StrEnum):
-    """What a model call of amem's own is for (B52). Who decides, or routes, is code and never a model: so no such role is here."""
-
-    RECOMMENDER = "recommender"
-    EVALUATOR = "evaluator"
-    GENERATOR = "generator"
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ class Gate:
         return self._asked(
             lambda: _model_call(
                 principal=access.principal, domain=access.domain, session=access.session, task=access.task(), label=access.label(),
-                destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing,
+                destination=destination, ceiling=ceiling, dialect=dialect, model=model, billing=billing, role=access.role,
             )
         )  # fmt: skip
 

@@ -106,7 +106,7 @@ class CallRow(NamedTuple):
     charged: int = 0
     """Tokens that count against spend limits: what was used, or what was reserved when an answer did not say."""
     role: str | None = None
-    """What a call of amem's own was for (`access.Role`)."""
+    """What a call of amem's own was for (`call.Role`)."""
     alarm: str | None = None
     """A code of `identity`: the answer did not come from what was asked, or not as the grant requires."""
 

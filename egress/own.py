@@ -1,58 +1,59 @@
 """amem's own model calls: the one client for them, and it goes through an egress like any harness.
 
 So each call is decided and logged before it leaves, held to ceilings and spend limits, shaped, metered and kept as a context. The
-egress of these calls listens on loopback with a token that only this client has. A client has one role, which stands on each row.
+egress of these calls listens on loopback with a token that only this client has. A client has one role, which stands on each row,
+and one label: that of whatever its prompts hold.
 """
 
 import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from amem.egress import routes, server
+from amem.egress import answers, prompt, routes, server
 from amem.egress.access import Access, granted
-from amem.egress.access import Role as Role
 from amem.egress.admit import Lane as Lane
+from amem.egress.answers import AGAIN, OURS, Answer, CallError, Spoken, Why
 from amem.egress.breaker import FAILURES, Breaker
-from amem.egress.meter import Meter
+from amem.egress.destinations import DESTINATIONS
+from amem.egress.meter import CallRow, Meter
+from amem.egress.prompt import By, Prompt, Turn
 from amem.egress.way import Way as Way
 from amem.egress.way import way as way
 from amem.errors import RefusedError, UpstreamError
 from amem.logs.writer import Writer
 from amem.model import ids
-from amem.model.call import Dialect
+from amem.model.call import Dialect, Usage
+from amem.model.call import Role as Role
 from amem.model.clock import now
 from amem.model.label import Label
 from amem.model.principal import SYSTEM
 from amem.policy.door import Door
-from amem.policy.reasons import visible
+from amem.policy.live import Live
 from amem.record import policies
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants
 from amem.settings.root import Root
 
 MAX_ANSWER_BYTES = 32 << 20
+TRIES = 3
+WITHIN_S = 600.0
+"""For an answer, all tries and waits together."""
+FIRST_WAIT_S = 1.0
+"""Before the second try, where nobody said how long; doubled before each further one."""
 _MAX_PAGES = 50
-
-
-class Answer(NamedTuple):
-    """A whole answer."""
-
-    status: int
-    body: bytes
-
-    def json(self) -> Any:
-        """The body, decoded. Raises UpstreamError."""
-        try:
-            return json.loads(self.body)
-        except ValueError as error:
-            raise UpstreamError("the answer is not JSON") from error
+_ASKED = "amem-asked"
+"""A header of this client's connection to its own egress; it goes no further."""
+_row: ContextVar[asyncio.Future[CallRow | None] | None] = ContextVar("row", default=None)
 
 
 class _List(NamedTuple):
@@ -71,7 +72,7 @@ class _List(NamedTuple):
 
 _OPENAI = _List("/v1/models", {}, {}, "data", "id", "", "")
 _LISTS = {
-    Dialect.ANTHROPIC: _List("/v1/models", {"limit": "1000"}, {"anthropic-version": "2023-06-01"}, "data", "id", "last_id", "after_id"),
+    Dialect.ANTHROPIC: _List("/v1/models", {"limit": "1000"}, prompt.VERSION, "data", "id", "last_id", "after_id"),
     Dialect.RESPONSES: _OPENAI,
     Dialect.CHAT: _OPENAI,
     Dialect.GEMINI: _List("/v1beta/models", {"pageSize": "1000"}, {}, "models", "name", "nextPageToken", "pageToken"),
@@ -81,10 +82,20 @@ _LISTS = {
 class Own:
     """A client of one destination, in one role."""
 
-    def __init__(self, access: Access, client: aiohttp.ClientSession, url: str) -> None:
+    def __init__(
+        self,
+        access: Access,
+        client: aiohttp.ClientSession,
+        url: str,
+        rows: dict[str, asyncio.Future[CallRow | None]],
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._access = access
         self._client = client
         self._url = url
+        self._rows = rows
+        self._pause = pause
+        self._asked = 0
         self._breaker = Breaker()
 
     @property
@@ -93,18 +104,84 @@ class Own:
         return self._access.session
 
     @property
-    def _destination(self) -> str:
+    def destination(self) -> str:
+        """Where the calls go."""
         return next(iter(self._access.routes.values())).destination
 
-    async def call(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        """One model call, sent once. An error of the upstream is an answer.
+    @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """What the destination speaks, what a prompt is put in first at the front."""
+        spoken = tuple(self._access.routes)
+        # A gateway translates, and chat completions are what every one of its models is translated from.
+        return tuple(sorted(spoken, key=Dialect.CHAT.__ne__)) if DESTINATIONS[self.destination].gateway else spoken
 
-        Raises RefusedError when it was not let out, UpstreamError, also without sending it while the destination rests from failures.
+    async def ask(
+        self,
+        turns: str | Sequence[Turn],
+        *,
+        model: str,
+        max_tokens: int,
+        system: str | None = None,
+        dialect: Dialect | None = None,
+        tries: int = TRIES,
+        within_s: float = WITHIN_S,
+    ) -> Spoken:
+        """Put a prompt to a model and wait for what it says; a text is one turn of the user's.
+
+        What may be better the next time (`AGAIN`) is tried again, `tries` times in all: after as long as the provider says, if that is
+        still within `within_s`. Each try is a call of its own, decided, reserved and metered. Raises RefusedError when it is not let out,
+        and CallError when there is no answer to use.
         """
-        destination, loop = self._destination, asyncio.get_running_loop()
+        asked = Prompt(model, [Turn(By.USER, turns)] if isinstance(turns, str) else turns, max_tokens, system)
+        spoken = dialect or self.dialects[0]
+        loop = asyncio.get_running_loop()
+        until, wait_s = loop.time() + within_s, FIRST_WAIT_S
+        try:
+            async with asyncio.timeout_at(until):
+                for last in [False] * (tries - 1) + [True]:
+                    try:
+                        return await self._spoken(spoken, asked)
+                    except CallError as error:
+                        pause_s = wait_s if error.retry_after_s is None else error.retry_after_s
+                        if last or error.why not in AGAIN or loop.time() + pause_s >= until:
+                            raise
+                    await self._pause(pause_s)
+                    wait_s *= 2
+        except TimeoutError:
+            pass
+        why = f"{self.destination} gave no answer within {within_s:.0f} s"
+        raise CallError(Why.LATE, why, destination=self.destination)
+
+    async def _spoken(self, dialect: Dialect, asked: Prompt) -> Spoken:
+        form = prompt.FORMS[dialect]
+        began_s = asyncio.get_running_loop().time()
+        answer = await self.call(form.path(asked.model), json.dumps(form.body(asked)).encode(), form.headers)
+        row = answer.row
+        if row is None or not 200 <= answer.status < 300:
+            raise answers.failed(answer, self.destination)
+        try:
+            said = prompt.read(dialect, answer.json())
+        except UpstreamError:
+            said = None
+        if said is None:
+            why = f"{self.destination} answered with what is no answer of its dialect: {answers.message(answer.body)}"
+            raise CallError(Why.UNREADABLE, why, destination=self.destination, status=answer.status, call=row.id)
+        usage = None
+        if row.input is not None and row.output is not None:
+            usage = Usage(row.input, row.output, row.cache_read or 0, row.cache_write or 0, row.reasoning)
+        ms = round((asyncio.get_running_loop().time() - began_s) * 1000)
+        return Spoken(said.text, said.stop, row.id, asked.model, row.reported_model, usage, ms)
+
+    async def call(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        """One model call as it is, sent once. An error of the upstream is an answer.
+
+        Raises RefusedError when it was not let out, CallError when the answer broke off, also without sending anything while the
+        destination rests from failures.
+        """
+        destination, loop = self.destination, asyncio.get_running_loop()
         if (resting := self._breaker.ask(loop.time())) is not None:
             why = f"{destination} failed {FAILURES} times running, and is left alone for {resting.seconds:.0f} s more"
-            raise UpstreamError(why, destination=destination)
+            raise CallError(Why.RESTING, why, destination=destination, retry_after_s=resting.seconds)
         try:
             answer = await self._ask("POST", path, body, {"content-type": "application/json", **(headers or {})})
         except UpstreamError:
@@ -113,8 +190,11 @@ class Own:
         except BaseException:
             self._breaker.left()
             raise
-        # A 429 is a destination that has enough; another 4xx is this request's own fault.
-        self._breaker.told(answer.status < 500 and answer.status != 429, loop.time())
+        if answer.row is None or answer.row.refused is not None:
+            self._breaker.left()
+        else:
+            # A 429 is a destination that has enough; another 4xx is this request's own fault.
+            self._breaker.told(answer.status < 500 and answer.status != 429, loop.time())
         return answer
 
     async def models(self) -> tuple[str, ...]:
@@ -125,7 +205,7 @@ class Own:
             query = urlencode({**how.query, **({how.after: after} if after else {})})
             answer = await self._ask("GET", f"{how.path}?{query}" if query else how.path, None, how.headers)
             if answer.status != 200:
-                raise UpstreamError(f"{route.destination} answered {answer.status}: {_told(answer.body)}", destination=route.destination)
+                raise answers.failed(answer, route.destination)
             page = answer.json()
             rows = page.get(how.rows) if isinstance(page, dict) else None
             if not isinstance(rows, list):
@@ -140,33 +220,74 @@ class Own:
 
     async def _ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         assert self._access.token is not None
-        sent = {**headers, "authorization": f"Bearer {self._access.token.reveal()}"}
-        destination = self._destination
+        self._asked += 1
+        mine, destination = str(self._asked), self.destination
+        marks = {"authorization": f"Bearer {self._access.token.reveal()}", _ASKED: mine, "connection": f"keep-alive, {_ASKED}"}
+        fault: Exception | None = None
+        status, data, told = 0, b"", dict[str, str]()
         try:
-            async with self._client.request(method, self._url + path, data=body, headers=sent, allow_redirects=False) as answer:
+            async with self._client.request(
+                method, self._url + path, data=body, headers={**headers, **marks}, allow_redirects=False
+            ) as answer:
+                status, told = answer.status, {name.lower(): value for name, value in answer.headers.items()}
                 data = await answer.content.read(MAX_ANSWER_BYTES + 1)
                 while not answer.content.at_eof() and len(data) <= MAX_ANSWER_BYTES:
                     data += await answer.content.read(MAX_ANSWER_BYTES + 1 - len(data))
         except (aiohttp.ClientError, OSError) as error:
-            raise UpstreamError(f"{destination} broke off its answer: {type(error).__name__}", destination=destination) from error
+            fault = error
+        finally:
+            kept = self._rows.pop(mine, None)
+        # The egress has its row as soon as the last byte is out, or the connection is closed.
+        row = await kept if kept is not None else None
+        call = row.id if row is not None else None
+        if fault is not None:
+            why = answers.REASONS.get(row.unmetered_reason or "", Why.CUT) if row is not None else Why.CUT
+            message = f"{destination} broke off its answer: {type(fault).__name__}"
+            raise CallError(why, message, destination=destination, call=call) from fault
         if len(data) > MAX_ANSWER_BYTES:
-            raise UpstreamError(f"{destination} answered with more than {MAX_ANSWER_BYTES >> 20} MB", destination=destination)
-        told = _told(data)
-        if answer.status == 403 and told.startswith("amem: "):
-            raise RefusedError(told.removeprefix("amem: "), destination=destination)
-        return Answer(answer.status, data)
+            message = f"{destination} answered with more than {MAX_ANSWER_BYTES >> 20} MB"
+            raise CallError(Why.UNREADABLE, message, destination=destination, status=status, call=call)
+        refused = row.refused if row is not None else None
+        message = answers.message(data)
+        if status == 403 and message.startswith(OURS) and (refused is not None or row is None):
+            facts = {"reason": refused, "call": call} if refused is not None else {}
+            raise RefusedError(message.removeprefix(OURS), destination=destination, **facts)
+        return Answer(status, data, told, row)
+
+
+class _Telling(Meter):
+    """A meter that also tells whoever asked what is kept of a call."""
+
+    def record(self, row: CallRow) -> None:
+        super().record(row)
+        if (asked := _row.get()) is not None and not asked.done():
+            asked.set_result(row)
 
 
 @asynccontextmanager
-async def client(access: Access, meter: Meter) -> AsyncIterator[Own]:
+async def _served(access: Access, meter: Meter) -> AsyncIterator[Own]:
     """Serve an egress on loopback for as long as the client is used. `access` has a token."""
+    rows: dict[str, asyncio.Future[CallRow | None]] = {}
+
+    @web.middleware
+    async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = rows[request.headers.get(_ASKED, "")] = asyncio.get_running_loop().create_future()
+        _row.set(asked)
+        try:
+            return await handler(request)
+        finally:
+            if not asked.done():
+                asked.set_result(None)
+
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        serving = await server.serve(server.application(access, meter), listener)
+        app = server.application(access, meter)
+        app.middlewares.append(told)
+        serving = await server.serve(app, listener)
         stack.push_async_callback(serving.cleanup)
         # No limit in total: a model may think for long, and the egress ends what is silent.
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), trust_env=False))
-        yield Own(access, http, f"http://127.0.0.1:{listener.getsockname()[1]}")
+        yield Own(access, http, f"http://127.0.0.1:{listener.getsockname()[1]}", rows)
 
 
 @asynccontextmanager
@@ -178,11 +299,11 @@ async def opened(
     *,
     role: Role,
     domain: str,
-    label: Label = Label.PUBLIC,
+    label: Label,
     lane: Lane = Lane.OWN,
     session: str | None = None,
 ) -> AsyncIterator[Own]:
-    """A client for a command; `label` is that of what it will send.
+    """A client for a command; `label` is that of whatever it will send, and what the ceiling of the destination is held against.
 
     It is on a session of its own, or counts towards `session`, whose limits then hold for both. Calls in bulk go in the lane for
     curation. Raises ConfigError, UnavailableError (no key, or a destination that is not granted), IntegrityError.
@@ -194,8 +315,12 @@ async def opened(
         root.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         logs = Writer(root.state)
         stack.callback(logs.close)
+        record = policies.Policies(root)
+        stack.callback(record.close)
+        live = Live(root, grants, record)  # before the policy is read: what changes meanwhile is noticed
         door = Door(policies.engine(root, grants), logs.append, now)
-        meter = Meter(root)
+        door.watch(live.look)
+        meter = _Telling(root)
         stack.callback(meter.close)
         access = Access(
             session=session, principal=SYSTEM, domain=domain, auth=way.auth, routes=table, credential=key, label=lambda: label,
@@ -203,15 +328,4 @@ async def opened(
             note=logs.append, token=Secret(secrets.token_urlsafe(32)), role=role, lane=lane,
             **granted(root, grants, destination=way.destination, auth=way.auth, domain=domain, session=session),
         )  # fmt: skip
-        yield await stack.enter_async_context(client(access, meter))
-
-
-def _told(body: bytes) -> str:
-    """The message of an error answer in any dialect, short and inert."""
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return visible(body[:200].decode("utf-8", "replace"))
-    error = found.get("error") if isinstance(found, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return visible(message[:1000]) if isinstance(message, str) else visible(body[:200].decode("utf-8", "replace"))
+        yield await stack.enter_async_context(_served(access, meter))

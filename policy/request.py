@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from amem.model.call import Billing, Dialect
+from amem.model.call import Billing, Dialect, Role
 from amem.model.entry import EntryType, Tier
 from amem.model.ids import is_id
 from amem.model.label import Label
@@ -78,8 +78,12 @@ def model_call(
     dialect: str,
     model: str,
     billing: str,
+    role: str | None = None,
 ) -> Request:
-    """Ask whether a session with this label may send a call to a destination; `ceiling` is the route's. Raises ValueError."""
+    """Ask whether a session with this label may send a call to a destination; `ceiling` is the route's. Raises ValueError.
+
+    `role` is what a call of amem's own is for; None for a harness's.
+    """
     return _request(
         MODEL_CALL,
         principal=_principal(principal),
@@ -92,6 +96,7 @@ def model_call(
         dialect=_word("dialect", dialect, _DIALECTS),
         model=_form("model", model, _MODEL),
         billing=_word("billing", billing, _BILLINGS),
+        role=None if role is None else _word("role", role, _ROLES),
     )
 
 
@@ -325,6 +330,7 @@ BUILDERS: Mapping[str, Callable[..., Request]] = {
 """The builder of each action, called with the fields of its input."""
 _DIALECTS = frozenset(map(str, Dialect))
 _BILLINGS = frozenset(map(str, Billing))
+_ROLES = frozenset(map(str, Role))
 _TYPES = frozenset(map(str, EntryType))
 _TIERS = frozenset(map(str, Tier))
 _SCOPES = ("session", "day")

@@ -45,6 +45,14 @@ class Auth(StrEnum):
         return Billing.PLAN if self is Auth.SUBSCRIPTION else Billing.METERED
 
 
+class Role(StrEnum):
+    """What a model call of amem's own is for (B52). Who decides, or routes, is code and never a model: so no such role is here."""
+
+    RECOMMENDER = "recommender"
+    EVALUATOR = "evaluator"
+    GENERATOR = "generator"
+
+
 class Usage(NamedTuple):
     """Tokens of one call. `input` excludes cache reads and writes; `output` includes reasoning."""
 

@@ -5,6 +5,7 @@ database layer downloads its programs when it first starts, which a machine with
 LiteLLM's own accounting of each call, by a hook (packaging/compose).
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -22,6 +23,14 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from amem.egress import own
+from amem.egress.answers import Spoken
+from amem.egress.prompt import Stop
+from amem.model.call import Dialect
+from amem.model.label import Label
+from amem.settings.credentials import Credentials
+from amem.settings.grants import load as load_grants
+from amem.settings.root import Root
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Place
 from tests.testing.installed import installed
@@ -99,6 +108,40 @@ def test_a_key_is_needed_is_its_owners_alone_and_goes_on_after_a_restart(gateway
     _stack(gateway.local, gateway.port, "up")
     listed = place.amem("models", "--auth", "gateway", "--json", LLMAO_URL=gateway.url, LLMAO_KEY=gateway.key)
     assert set(listed.json["models"]) == set(MODELS.values()), listed.err
+
+
+def test_amems_own_calls_go_through_litellm_in_each_dialect_and_every_count_agrees(
+    place: Place, provider: Running, gateway: Gateway
+) -> None:
+    provider.load({"steps": [{"text": "ready"}]})
+    grants = load_grants(place.root / "grants.toml")
+    settings = Credentials({"LLMAO_URL": gateway.url, "LLMAO_KEY": gateway.key}, {})
+
+    async def asked() -> list[Spoken]:
+        async with own.opened(
+            Root(place.root), grants, settings, own.way("gateway", None), role=own.Role.EVALUATOR, domain=next(iter(grants.domains)),
+            label=Label.PUBLIC,
+        ) as client:  # fmt: skip
+            return [
+                await client.ask("ready?", model=model, max_tokens=64, system="be brief", dialect=dialect)
+                for dialect in client.dialects
+                for model in MODELS.values()
+            ]
+
+    found = asyncio.run(asked())
+    assert [(one.text, one.stop) for one in found] == [("ready", Stop.END)] * len(Dialect) * len(MODELS)
+    wrong = place.amem("models", "--auth", "gateway", "--check", "no-such-model", "--json", LLMAO_URL=gateway.url, LLMAO_KEY=gateway.key)
+    assert (wrong.code, json.loads(wrong.err)["error"]["reason"]) == (1, "rejected"), wrong.err
+    spent = gateway.spent(len(found))
+    assert len(spent) == len(found)
+    for model in MODELS.values():
+        ours = [one.usage for one in found if one.model == model and one.usage is not None]
+        theirs = [one for one in spent if one["model_group"] == model]
+        assert len(ours) == len(theirs) == len(Dialect)
+        assert sum(one.output for one in ours) == sum(one["completion_tokens"] for one in theirs)
+        assert sum(one.total - one.output for one in ours) == sum(one["prompt_tokens"] for one in theirs)
+    kept = [path for path in place.root.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if gateway.key.encode() in path.read_bytes()]
 
 
 def test_claude_and_codex_run_through_litellm_and_every_count_agrees(place: Place, provider: Running, gateway: Gateway) -> None:

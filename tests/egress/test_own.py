@@ -216,7 +216,15 @@ def test_calls_for_a_session_count_towards_it(tmp_path: Path) -> None:
         granted = grants._replace(destinations={"demo": DestinationGrant(ceiling=Label.PUBLIC, base_url=url)})
         keys = Credentials({"DEMO_API_KEY": "sk-placeholder"}, {})
         async with own.opened(
-            Root(tmp_path), granted, keys, way, role=Role.EVALUATOR, domain="dom-me", session="ses-0123456z", lane=Lane.CURATION
+            Root(tmp_path),
+            granted,
+            keys,
+            way,
+            role=Role.EVALUATOR,
+            domain="dom-me",
+            label=Label.PUBLIC,
+            session="ses-0123456z",
+            lane=Lane.CURATION,
         ) as client:
             await client.call("/v1/messages", BODY)
             return client.session

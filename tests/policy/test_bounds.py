@@ -112,6 +112,7 @@ def largest() -> list[Request]:
         ask.server_tool(**who, destination="d" * 64, tools=[f"{number:064}" for number in range(ask.TOOLS_LIMIT)]),
         ask.model_call(
             **who, label=label, destination="d" * 64, ceiling=label, dialect="anthropic", model="m" * 256, billing="metered",
+            role="recommender",
         ),
         ask.read(**who, handling=label),
         ask.spend(

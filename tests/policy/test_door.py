@@ -35,7 +35,7 @@ def test_a_decision_is_in_the_log_before_it_is_known() -> None:
         "input_digest": found.input_digest,
         "input": {
             "label": "restricted", "destination": "anthropic", "ceiling": "internal", "dialect": "anthropic", "model": "m-1",
-            "billing": "metered",
+            "billing": "metered", "role": None,
         },
     }  # fmt: skip
     assert found.input_digest.startswith("sha256:") and len(found.input_digest) == 71

@@ -54,6 +54,7 @@ def test_a_request_cannot_be_changed_after_it_was_checked() -> None:
         (call, {"model": "m" * 300}),
         (call, {"model": None}),
         (call, {"billing": "free"}),
+        (call, {"role": "decider"}),
         (read, {"handling": None}),
         (read, {"domain": None}),
         (write, {"owner": ""}),
