@@ -103,8 +103,8 @@ class Lexicon:
         return "".join(line)
 
     def _learn(self, word: str) -> str:
-        bare = word.rstrip(",:").strip("\"'`()*")
-        if bare.isalpha():
+        bare = word.rstrip(",:").strip("\"'`()*").replace("\u2019", "'")
+        if bare.isalpha() or bare in self._words:
             concepts = self._meaning(bare)
         elif _MARKER.fullmatch(word):
             concepts = "|"
@@ -138,7 +138,7 @@ PLAIN = Lexicon(str)
 LEET = Lexicon(unleet)
 
 _FOREIGN = {plain(word).replace("_", " "): concept for concept, listed in UNSPACED.items() for word in listed.split()}
-_FOREIGN_WORDS = re.compile(trie([*_FOREIGN, *"。！？؟।.!?"]))
+_FOREIGN_WORDS = re.compile(f"@[a-z0-9-]{{1,63}}(?:[.][a-z0-9-]{{1,63}}){{1,4}}|[.!?](?![a-z0-9])|{trie([*_FOREIGN, *'。！？؟।'])}")
 _FOREIGN_HEADS = {word[0] for word in _FOREIGN if not word.isascii()}
 
 
@@ -188,7 +188,7 @@ def foreign(text: str) -> tuple[str, list[int]]:
     places: list[int] = []
     end = 0
     for match in _FOREIGN_WORDS.finditer(text) if not _FOREIGN_HEADS.isdisjoint(odd_characters(text)) else ():
-        told = _FOREIGN.get(match[0], "|")
+        told = "E" if match[0][0] == "@" else _FOREIGN.get(match[0], "|")
         if match.start() - end > _FOREIGN_REACH:
             told = "|" + told
         line.append(told)
