@@ -12,8 +12,10 @@ import html
 import lzma
 import quopri
 import re
+import string
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -80,7 +82,7 @@ def _read(data: bytes | str, depth: int, bound: _Bound) -> Iterator[str]:
             bound.spend(len(plain))
             yield from _read(plain, depth + 1, bound)
         for pattern, undo in SPELLINGS:
-            inner = b"\n".join(part for match in pattern.finditer(text) for part in undo(match[0]))
+            inner = b"\n".join(undo([match[0] for match in pattern.finditer(text)]))
             if inner:
                 bound.spend(len(inner))
                 yield from _read(inner, depth + 1, bound)
@@ -118,11 +120,11 @@ def _packed(data: bytes, bound: _Bound) -> Iterator[bytes]:
         yield found
 
 
-def _begins(data: bytes, magic: bytes, kind: str) -> Iterator[tuple[int, str]]:
+def _begins(data: bytes, magic: bytes, kind: str, step: int = 1) -> Iterator[tuple[int, str]]:
     at = data.find(magic)
     while at >= 0:
         yield at, kind
-        at = data.find(magic, at + 1)
+        at = data.find(magic, at + step)
 
 
 def _unpacked(unpacker: Any, data: bytes, start: int, bound: _Bound) -> tuple[bytes, int]:
@@ -179,30 +181,96 @@ _MEMBERS = (
     (b"\x78\x01", "zlib"), (b"\x78\x5e", "zlib"), (b"\x78\x9c", "zlib"), (b"\x78\xda", "zlib"),
 )  # fmt: skip
 """How a member begins, wherever it stands."""
+_ZLIB = frozenset(magic for magic, kind in _MEMBERS if kind == "zlib")
 
 
-def _of_hex(run: str) -> Iterator[bytes]:
-    digits = re.sub(r"0x|\W|_", "", run)
-    for start in (0, 1):
-        yield bytes.fromhex(digits[start : len(digits) - (len(digits) - start) % 2])
+def _of_hex(runs: list[str]) -> Iterator[bytes]:
+    for run in runs:
+        digits = re.sub(r"0x|\W|_", "", run)
+        for start in (0, 1):
+            yield bytes.fromhex(digits[start : len(digits) - (len(digits) - start) % 2])
 
 
-def _of_dump(lines: str) -> Iterator[bytes]:
-    """A listing of bytes as `xxd`, `od` and `hexdump` print it: an address, the bytes, and what they look like."""
-    yield bytes.fromhex("".join(digits if len(digits := re.sub(r"\s", "", one)) % 2 == 0 else "" for one in _DUMPED.findall(lines)))
+def _of_dump(runs: list[str]) -> Iterator[bytes]:
+    """Listings of bytes as `xxd`, `od` and `hexdump` print them: an address, the bytes, and what they look like."""
+    for lines in runs:
+        found = (re.sub(r"\s", "", one) for one in _DUMPED.findall(lines))
+        yield bytes.fromhex("".join(digits for digits in found if len(digits) % 2 == 0))
 
 
-def _of_base64(run: str) -> Iterator[bytes]:
+def _of_base64(runs: list[str]) -> Iterator[bytes]:
     # It may begin anywhere in the run: what stands before it can be of the same alphabet.
-    run = "".join(run.split()).replace("-", "+").replace("_", "/")
-    for start in range(4):
-        yield binascii.a2b_base64(_whole(run[start:], 4, (1,)))
+    for run in runs:
+        run = "".join(run.split()).replace("-", "+").replace("_", "/")
+        for start in range(4):
+            yield binascii.a2b_base64(_whole(run[start:], 4, (1,)))
 
 
-def _of_base32(run: str) -> Iterator[bytes]:
-    for part in _ONE_CASE.findall("".join(run.split())):
+def _of_base32(runs: list[str]) -> Iterator[bytes]:
+    for part in (part for run in runs for part in _ONE_CASE.findall("".join(run.split()))):
         for start in range(8):
             yield base64.b32decode(_whole(part[start:].upper(), 8, (1, 3, 6)))
+
+
+def _of_uu(runs: list[str]) -> Iterator[bytes]:
+    for lines in runs:
+        pieces = []
+        for line in lines.splitlines():
+            with suppress(binascii.Error):
+                pieces.append(binascii.a2b_uu(line))
+        yield b"".join(pieces)
+
+
+def _of_base85(alphabet: str) -> Callable[[list[str]], Iterator[bytes]]:
+    """How runs of five signs for four bytes read, beginning anywhere in them; all runs at once: Python alone is slow at it."""
+    values, last = bytes.maketrans(alphabet.encode(), bytes(range(85))), alphabet[-1]
+    short = {"z": alphabet[0] * 5, "y": "+<VdL"} if alphabet == _ASCII85 else {}
+
+    def undo(runs: list[str]) -> Iterator[bytes]:
+        whole = ["".join(run.split()) for run in runs]
+        for sign, group in short.items():
+            whole = [run.replace(sign, group) for run in whole]
+        for start in range(5) if whole else ():
+            parts = [run[start:] for run in whole]
+            read = _fours("".join(part + last * (-len(part) % 5) for part in parts).encode().translate(values))
+            at, made = 0, list[bytes]()
+            for part in parts:
+                groups, more = divmod(len(part), 5)
+                made.append(read[at : at + 4 * groups + max(more - 1, 0)])
+                at += 4 * (groups + (more > 0))
+            yield from _likely(b"\n".join(made))
+            yield from (one for one in made if one[:2] in _ZLIB)
+
+    return undo
+
+
+def _likely(data: bytes) -> Iterator[bytes]:
+    """What of the bytes can be text, with what stands beside it, or packed: most runs of many signs are no base 85, and read as noise."""
+    kinds = data.translate(_KINDS)
+    found = sorted(at for text in _TEXT for at, _ in _begins(kinds, text, "", len(text)))
+    start = end = 0
+    for at in found:
+        if at > end + _BESIDE_BYTES:
+            yield data[start:end]
+            start = max(at - _BESIDE_BYTES, 0)
+        end = at + _BESIDE_BYTES
+    yield data[start:end]
+    if found := [at for magic, kind in _MEMBERS if kind != "zlib" and (at := data.find(magic)) >= 0]:
+        yield data[min(found) :]
+
+
+def _fours(digits: bytes) -> bytes:
+    """Four bytes for each five digits of base 85, one number of eight bytes a group: added up as one large number."""
+    total, size = 0, len(digits) // 5 * 8
+    for place in range(5):
+        lanes = bytearray(size)
+        lanes[7::8] = digits[place::5]
+        total = 85 * total + int.from_bytes(lanes, "big")
+    lanes = bytearray(total.to_bytes(size, "big"))
+    found = bytearray(size // 2)
+    for place in range(4):
+        found[place::4] = lanes[4 + place :: 8]
+    return bytes(found)
 
 
 def _whole(run: str, size: int, none: tuple[int, ...]) -> str:
@@ -240,11 +308,31 @@ _PERCENT_U = re.compile(r"%u[0-9a-fA-F]{4}")
 _QUOTED = re.compile(r"=[0-9A-F]{2}|=\r?\n")
 _HALF = re.compile("[\ud800-\udfff]")
 _DUMPED = re.compile(r"(?m)^[ \t]*[0-9a-fA-F]{4,16}:?[ \t]+((?:[0-9a-fA-F]{2}){1,4}(?:[ \t]{1,2}(?:[0-9a-fA-F]{2}){1,4}){0,15})(?=[ \t]|$)")
+_BESIDE_BYTES = 64
+_KINDS = bytes(
+    ord("a") if code in _PRINTED else ord("c") if 128 <= code < 192 else ord("2") if 195 <= code < 224 else ord("3") if 227 <= code < 238
+    else ord("0") if code == 0 else 1
+    for code in range(256)
+)  # fmt: skip
+_TEXT = (b"a" * 8, b"2c" * 4, b"3cc" * 3, b"a0" * 6)
+"""What text is at least: of Latin, of other alphabets, of the scripts of East Asia, and in characters of two bytes."""
 _ONE_CASE = re.compile(r"[A-Z2-7]{20,}|[a-z2-7]{20,}")
-SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[str], Iterator[bytes]]], ...] = (
+_ALNUM = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_ASCII85 = "".join(map(chr, range(33, 118)))
+_BASE85 = (_ASCII85, _ALNUM + "!#$%&()*+-;<=>?@^_`{|}~", string.digits + _ALNUM[36:] + _ALNUM[10:36] + ".-:+=^!/*?&<>()[]{}@%$#")
+"""Of PostScript and PDF, of git and Python, of ZeroMQ."""
+
+
+def _in_lines(signs: str, least: int) -> re.Pattern[str]:
+    return re.compile(rf"(?<![{signs}])[{signs}]{{{least},}}(?:\r?\n[ \t]{{0,8}}[{signs}]+)*")
+
+
+SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[list[str]], Iterator[bytes]]], ...] = (
     (re.compile(rf"(?<![0-9a-fA-F])(?:(?:0x)?[0-9a-fA-F]{{2}}[\s:,;-]{{0,2}}){{{_LEAST},}}[0-9a-fA-F]?"), _of_hex),
     (re.compile(rf"(?:{_DUMPED.pattern[4:]}[^\n]*\n?){{1,}}", re.MULTILINE), _of_dump),
     (re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]+)*"), _of_base64),
     (re.compile(r"(?<![A-Za-z2-7])[A-Za-z2-7]{20,}(?:\r?\n[ \t]{0,8}[A-Za-z2-7]+)*"), _of_base32),
+    (re.compile(r"(?m)(?:^[!-M][ -`]{12,84}$\r?\n?)+"), _of_uu),
+    *((_in_lines(re.escape(signs) + ("yz" if signs == _ASCII85 else ""), 16), _of_base85(signs)) for signs in _BASE85),
 )
 """Alphabets of fewer signs: what a stretch looks like, and what it reads as."""

@@ -1,6 +1,7 @@
 """Every spelling that an erasure must know: found in it, and in another within it; and never more work than there is to read."""
 
 import base64
+import binascii
 import bz2
 import codecs
 import gzip
@@ -52,6 +53,14 @@ def _tar_gz(data: bytes) -> bytes:
 
 def _wrapped(text: str, columns: int, end: str = "\n") -> str:
     return end.join(text[at : at + columns] for at in range(0, len(text), columns))
+
+
+B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def _uu(data: bytes) -> bytes:
+    return b"".join(binascii.b2a_uu(data[at : at + 45]) for at in range(0, len(data), 45))
 
 
 def _wide(text: str) -> str:
@@ -124,6 +133,15 @@ SPELLED: dict[str, Callable[[str], bytes]] = {
     "base32": lambda text: base64.b32encode(text.encode()),
     "base32 in small": lambda text: base64.b32encode(text.encode()).rstrip(b"=").lower(),
     "base32 behind 3": lambda text: b"ABC" + base64.b32encode(text.encode()),
+    "base85": lambda text: base64.b85encode(text.encode()),
+    "base85 behind 3": lambda text: b"ab/" + base64.b85encode(text.encode()),
+    "base85 of PostScript": lambda text: base64.a85encode(text.encode(), adobe=True, wrapcol=20),
+    "base85 of PostScript, with short signs": lambda text: base64.a85encode(b"\0\0\0\0    " + text.encode(), foldspaces=True),
+    "base85 of ZeroMQ": lambda text: base64.b85encode(text.encode()).translate(bytes.maketrans(B85, Z85)),
+    "base85 in json": lambda text: json.dumps({"say": base64.a85encode(text.encode()).decode()}).encode(),
+    "gzip in base85": lambda text: base64.b85encode(gzip.compress(text.encode())),
+    "zlib in base85": lambda text: base64.b85encode(zlib.compress(text.encode())),
+    "uu": lambda text: b"begin 644 notes\n" + _uu(b"Some words that come first, and then. " + text.encode()) + b"`\nend",
     "hex of base64": lambda text: base64.b64encode(text.encode()).hex().encode(),
     "base64 of hex": lambda text: base64.b64encode(text.encode().hex().encode()),
     "zlib": lambda text: zlib.compress(text.encode()),
@@ -188,6 +206,9 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "ampersands": lambda size: b"&amp" * (size >> 2),
     "backslashes": lambda size: b"\\" * size,
     "equal signs": lambda size: b"=3D" * (size // 3),
+    "one run of base85": lambda size: b"z{Ab3" * (size // 5),
+    "zeros of PostScript": lambda size: b"z" * size,
+    "uu": lambda size: (b"M" + b"#" * 60 + b"\n") * (size // 62),
     "hex and spaces": lambda size: b"3d , " * (size // 5),
     "lines of a dump": lambda size: b"00000000: 3d3d 3d3d\n" * (size // 20),
     "lines of base64": lambda size: (b"A" * 60 + b"\n") * (size // 61),
@@ -218,7 +239,7 @@ def test_words_of_which_there_are_many_are_found_like_few() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["xxd", "xxd -p", "od -A x -t x1", "hexdump -C", "base64", "base32", "gzip -c", "bzip2 -c", "xz -c", "zstd -c"]
+    "command", ["xxd", "xxd -p", "od -A x -t x1", "hexdump -C", "base64", "base32", "uuencode -", "gzip -c", "bzip2 -c", "xz -c", "zstd -c"]
 )
 def test_what_the_usual_programs_make_of_it_is_found(command: str) -> None:
     try:
