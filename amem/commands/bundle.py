@@ -57,7 +57,7 @@ def import_(context: Context, file: Path, domain: str | None, label: str, dry_ru
     where = context.domain(domain)
     if not dry_run:
         flags.confirm(f"Take {file} into {where}?", yes)
-    key = bundles.owner_key(_folder(context))
+    key = bundles.known_key(_folder(context))
     done = bundles.land(context.memory, context.owner_session(where), file, key, domain=where, floor=Label(label), dry_run=dry_run)
     if context.flags.json:
         skipped = [{"id": id, "why": why} for id, why in done.skipped]

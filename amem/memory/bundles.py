@@ -28,11 +28,12 @@ from amem.policy import request
 from amem.policy.scan import Finding, scan
 from amem.record import bundle, keys, quarantine
 from amem.record.markdown import Malformed
-from amem.record.rows import Filter
+from amem.record.rows import Filter, Row
 
 AUTHOR = "tap:import"
 """Who writes what another owner's bundle says: the author it names could be anybody."""
 EXPORT = "export"
+_KEY = "owner.key"
 
 
 class Exported(NamedTuple):
@@ -59,7 +60,12 @@ def owner_key(folder: Path) -> bytes:
 
     Raises IntegrityError (it is no key, or others may read it), OSError.
     """
-    return keys.key(folder / "owner.key")
+    return keys.key(folder / _KEY)
+
+
+def known_key(folder: Path) -> bytes | None:
+    """The same where there is one; without it nothing that is taken in is the owner's own. Raises as `owner_key` does."""
+    return keys.kept(folder / _KEY)
 
 
 def export(
@@ -83,8 +89,8 @@ def export(
     return Exported(str(file), len(entries), len(promotions), digest)
 
 
-def land(memory: Memory, session: Session, file: Path, key: bytes, *, domain: str, floor: Label, dry_run: bool = False) -> Imported:
-    """Take a bundle into a domain, no entry under a label below `floor`.
+def land(memory: Memory, session: Session, file: Path, key: bytes | None, *, domain: str, floor: Label, dry_run: bool = False) -> Imported:
+    """Take a bundle into a domain, no entry under a label below `floor`, nor below what the same entry has here in another domain.
 
     Raises IntegrityError (it is not what its manifest says: nothing of it lands), RefusedError (only the owner may), OSError.
     """
@@ -100,8 +106,11 @@ def land(memory: Memory, session: Session, file: Path, key: bytes, *, domain: st
     counted = 0
     for entry in found.entries:
         try:
-            made = _made(entry, names, domain, floor, own=own, owner=found.owner, digest=found.digest)
-            if (why := _unfit(memory, made, away)) is not None:
+            with memory.lock:
+                original = memory.index.get(entry.id)
+            least = highest((original.classification,), floor=floor) if original is not None else floor
+            made = _made(entry, names, domain, least, own=own, owner=found.owner, digest=found.digest)
+            if (why := _unfit(memory, made, original, away, entry.id)) is not None:
                 skipped.append((entry.id, why))
                 continue
             findings = () if own else scan("\n".join((made.title, made.summary, made.body, *made.sources)))
@@ -149,19 +158,20 @@ def _name(id: str, domain: str, owner: str) -> str:
     return id if ids.domain_of(id) == domain else ids.derived("entry", domain, f"{owner}:{id}")
 
 
-def _unfit(memory: Memory, entry: Entry, away: frozenset[str]) -> str | None:
-    """Why an entry does not land; `away` are those that the owner keeps out of the record."""
-    if entry.id in away:
+def _unfit(memory: Memory, entry: Entry, original: Row | None, away: frozenset[str], as_was: str) -> str | None:
+    """Why an entry does not land: what was taken out of this record does not come back, in whatever domain.
+
+    `as_was` is the id that the bundle has it under, `original` what has that id here; `away` is what the owner keeps out of the record.
+    """
+    if not away.isdisjoint((entry.id, as_was)):
         return "it is contained here"
     if entry.status is not Status.ACTIVE:
         return f"it is {entry.status}"
     with memory.lock:
         here = memory.index.get(entry.id)
-    if here is None:
-        return None
-    if here.status is Status.ERASED:
+    if Status.ERASED in [one.status for one in (here, original) if one is not None]:
         return "it was erased here"
-    return "it is here already"
+    return "it is here already" if here is not None else None
 
 
 def _hold(memory: Memory, session: Session, entry: Entry, findings: tuple[Finding, ...]) -> str:

@@ -76,8 +76,8 @@ def write(
     return digest(manifest)
 
 
-def read(file: Path, key: bytes) -> Bundle:
-    """Check a bundle and read all of it. Raises IntegrityError that says what is wrong with it, OSError."""
+def read(file: Path, key: bytes | None) -> Bundle:
+    """Check a bundle and read all of it; without a key none is sealed. Raises IntegrityError that says what is wrong with it, OSError."""
     members: dict[str, bytes] = {}
     with open(os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as source:
         for name, data in _members(source):
@@ -110,7 +110,7 @@ def read(file: Path, key: bytes) -> Bundle:
     return Bundle(
         digest=digest(members[MANIFEST]),
         owner=owner,
-        sealed=isinstance(said, str) and hmac.compare_digest(said.encode(), _seal(key, members[MANIFEST]).encode()),
+        sealed=key is not None and isinstance(said, str) and hmac.compare_digest(said.encode(), _seal(key, members[MANIFEST]).encode()),
         entries=tuple(entries),
         promotions=tuple(item for item in promotions if isinstance(item, dict)),
         malformed=tuple(malformed),

@@ -13,7 +13,7 @@ import pytest
 
 from amem.errors import IntegrityError, RefusedError
 from amem.memory import read
-from amem.memory.bundles import AUTHOR, export, land, owner_key
+from amem.memory.bundles import AUTHOR, export, known_key, land, owner_key
 from amem.memory.contain import contain, undo
 from amem.memory.demote import demote
 from amem.memory.erase import erase
@@ -232,9 +232,31 @@ def test_only_the_owner_takes_one_in(memory: Memory, file: Path) -> None:
         land(memory, owner_session(memory, AGENT, "dom-me"), file, KEY, domain="dom-me", floor=Label.PUBLIC)
 
 
+@pytest.mark.parametrize("key", [KEY, OTHER])
+def test_an_old_bundle_brings_nothing_back_or_down_by_way_of_another_domain(memory: Memory, tmp_path: Path, key: bytes) -> None:
+    erased, away, raised = (written(memory, owner(memory), title, classification="public") for title in ("Quartz", "Poison", "Raised"))
+    file = made(tmp_path / "b.tar", erased, away, raised, key=key)
+    erase(memory, owner(memory), (erased.id,), "asked for")
+    contain(memory, owner(memory), away.id, "poisoned")
+    path = memory.store.replace(replace(raised, version=2, classification=Label.RESTRICTED))
+    memory.index.upsert(memory.store.load(path).entry, path)
+    done = land(memory, owner_session(memory, OWNER, "dom-open"), file, KEY, domain="dom-open", floor=Label.PUBLIC)
+    assert dict(done.skipped) == {erased.id: "it was erased here", away.id: "it is contained here"}
+    assert [memory.store.read(id).classification for id in done.landed] == [Label.RESTRICTED]
+
+
+def test_without_a_key_nothing_is_the_owners_own_and_none_is_made(memory: Memory, tmp_path: Path) -> None:
+    entry = replace(written(memory, owner(memory)), id="mem-me-000000000001", tier=Tier.VERIFIED)
+    file = made(tmp_path / "b.tar", entry, key=b"")
+    assert known_key(tmp_path / "amem") is None
+    done = land(memory, owner(memory), file, None, domain="dom-me", floor=Label.PUBLIC)
+    assert (done.same_owner, memory.store.read(entry.id).tier) == (False, Tier.RAW)
+    assert not (tmp_path / "amem").exists()
+
+
 def test_the_key_is_the_owners_alone(tmp_path: Path) -> None:
     key = owner_key(tmp_path / "amem")
-    assert owner_key(tmp_path / "amem") == key
+    assert owner_key(tmp_path / "amem") == known_key(tmp_path / "amem") == key
     (tmp_path / "amem" / "owner.key").chmod(0o644)
     with pytest.raises(IntegrityError, match="nobody else"):
         owner_key(tmp_path / "amem")
