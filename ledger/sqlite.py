@@ -236,7 +236,7 @@ class Sqlite:
         except database.OperationalError as error:
             raise UnavailableError(f"the ledger {self._path}: {error}", hint="amem doctor") from error
         except database.Error as error:
-            raise IntegrityError(f"the ledger {self._path}: {error}", hint="amem reindex --ledger") from error
+            raise IntegrityError(f"the ledger {self._path}: {error}", hint="amem doctor") from error
 
     def _migrate(self) -> None:
         def act(tx: Tx) -> None:

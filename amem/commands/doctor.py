@@ -26,6 +26,7 @@ ALARM_DAYS = 7
 CLOCK_SLACK_S = 5.0
 BUILT_YEAR = 2026
 VERSION_S = 20.0
+_BEGINS_ANEW = {"usage.sqlite": "sessions and what was spent", "ledger.sqlite": "tasks and promotions"}
 """For a harness to say its version; some start slowly."""
 
 
@@ -229,8 +230,16 @@ def _databases(context: Context) -> Iterator[Line]:
         if whole == "ok":
             yield Line("root", path.name, "ok", ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty")
         else:
-            fix = "amem reindex" if path == context.root.index else f"restore {path} from a backup"
-            yield Line("root", path.name, "missing", f"damaged: {whole}", fix)
+            fix, lost = "amem reindex", ""
+            if path != context.root.index:  # a journal of the damaged file would be played into what takes its place
+                fix = f"restore {path} from a backup, and remove {path}-wal and {path}-shm"
+                lost = f"; without a backup move these files away: {_BEGINS_ANEW[path.name]} begin anew, entries stay"
+            yield Line("root", path.name, "missing", f"damaged: {whole}{lost}", fix)
+    from amem.record import sealed
+
+    if sealed.gone(context.root.state):
+        path = context.root.state / sealed.KEY
+        yield Line("root", path.name, "missing", "it is gone: what was sealed with it cannot be read", f"restore {path} from a backup")
 
 
 def _prices(context: Context) -> Line:

@@ -121,6 +121,17 @@ class MemoryAct(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeyMade(Event):
+    """A key of the root was made: from then on it is missed where it is gone."""
+
+    event = "key.made"
+    log = "writes.jsonl"
+
+    files: dict[str, str]
+    """By file below `state/`: sha256 of its bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelDecision(Event):
     """What came of a model call of amem's own, or of the code that decided on it."""
 

@@ -20,7 +20,7 @@ from amem.model.entry import Entry, Status, Tier
 from amem.model.ids import domain_of
 from amem.model.label import Label
 from amem.policy import request
-from amem.record import markdown, quarantine
+from amem.record import markdown, quarantine, sealed
 from amem.record.markdown import Malformed
 from amem.record.store import Store
 from amem.record.store import digest as digest_of
@@ -37,7 +37,7 @@ class Broken(NamedTuple):
     """One thing that is not as it was written."""
 
     what: str
-    """`line`, `log`, `entry`, `held`, `file` (of an act), `event` or `promotion`."""
+    """`line`, `log`, `entry`, `held`, `file` (of an act, or the key of seals), `event` or `promotion`."""
     where: str
     kind: str
     """`changed`, `dropped`, `added`, `rolled_back` or `torn`."""
@@ -203,8 +203,9 @@ def _held(root: Root, logged: "_Logged", decided: Mapping[str, set[str]]) -> Ite
 
 
 def _files(root: Root, logged: "_Logged") -> Iterator[Broken]:
-    """Compare the lists of what was contained and the receipts of what was erased with the log of the acts."""
+    """Compare the lists of what was contained, the receipts of what was erased and the key of seals with the log of what made them."""
     lists = [*root.state.glob("erased/*.json"), *root.quarantine.glob("contained/*/act.json")]
+    lists += [root.state / name for name in {sealed.KEY} & logged.files.keys() if (root.state / name).exists()]
     there = {os.path.relpath(path, root.state): path for path in lists}
     for name, digest in logged.files.items():
         if name not in there:

@@ -1,7 +1,8 @@
 """Mask credentials in text that is kept (contexts, transcripts, scrollback), so that only the owner, with the root's key, can undo it.
 
 Each credential of a known format is replaced by its sealed form, which stands in its place and is text in JSON too. The same one is sealed
-alike each time, so what was kept once is not kept twice. The key is `state/seal.key`. The seal is a keystream of HMAC-SHA-256 under a nonce
+alike each time, so what was kept once is not kept twice. The key is `state/seal.key`; that it was made is logged, so that one that is gone
+is missed and not made again: what was sealed with it would be lost, and nobody told. The seal is a keystream of HMAC-SHA-256 under a nonce
 that is the credential's own MAC (as RFC 5297 builds SIV), so a changed one is refused. What a stream cut in two is not seen.
 """
 
@@ -14,8 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from amem.errors import IntegrityError
+from amem.logs import reader, writer
+from amem.logs.schema import KeyMade
+from amem.model.clock import now, stamp
 from amem.policy.scan_secrets import FORMATS
-from amem.record.keys import key
+from amem.record import keys
+from amem.record.store import digest
+
+KEY = "seal.key"
+"""Below `state/`."""
 
 _NONCE_BYTES = 16
 _LEAST_NEEDLE = 3
@@ -34,14 +42,16 @@ class Sealer:
     """Masks with the key of a root, made when it is first needed. Safe to use from several threads."""
 
     def __init__(self, state: Path) -> None:
-        self._path = state / "seal.key"
-        self._key: bytes | None = None
+        self._state = state
+        self._known: bytes | None = None
 
     def masked(self, data: bytes) -> bytes:
-        """The bytes with each credential sealed. Raises OSError, IntegrityError (the key is no key)."""
+        """The bytes with each credential sealed. Raises OSError, IntegrityError (the key is no key, or is gone)."""
         spans = _spans(data)
         if not spans:
             return data
+        if self._key() is None:
+            self._known = keys.key(self._state / KEY, self._made)
         pieces, at = [], 0
         for start, end in spans:
             pieces += [data[at:start], self._seal(data[start:end])]
@@ -56,7 +66,13 @@ class Sealer:
         return plain
 
     def opened(self, data: bytes) -> tuple[bytes, list[IntegrityError]]:
-        """The bytes as they were, and why seals in it do not hold: those stay: a session can write one. Raises OSError."""
+        """The bytes as they were, and why seals in it do not hold: those stay: a session can write one.
+
+        Raises IntegrityError (the key is no key, or is gone), OSError.
+        """
+        if _SEALED.search(data) is None:
+            return data, []
+        self._key()
         broken: list[IntegrityError] = []
 
         def plain(found: re.Match[bytes]) -> bytes:
@@ -88,9 +104,25 @@ class Sealer:
         return bytes(one ^ other for one, other in zip(data, b"".join(blocks), strict=False))
 
     def _mac(self, what: bytes, data: bytes) -> bytes:
-        if self._key is None:
-            self._key = key(self._path)
-        return hmac.new(self._key, what + b"\0" + data, hashlib.sha256).digest()
+        if self._known is None:
+            raise IntegrityError("a sealed credential is of another root's key: none was made here")
+        return hmac.new(self._known, what + b"\0" + data, hashlib.sha256).digest()
+
+    def _key(self) -> bytes | None:
+        """The key; None where none was made yet."""
+        self._known = self._known or keys.kept(self._state / KEY)
+        if self._known is None and gone(self._state):
+            path = self._state / KEY
+            raise IntegrityError(f"{path} is gone: what was sealed with it cannot be read", hint=f"restore {path} from a backup")
+        return self._known
+
+    def _made(self, key: bytes) -> None:
+        writer.append(self._state, KeyMade(at=stamp(now()), files={KEY: digest(key)}))
+
+
+def gone(state: Path) -> bool:
+    """Say whether the key was made and is not there."""
+    return not (state / KEY).exists() and any(KEY in event.get("files", ()) for event in reader.events(state / KeyMade.log))
 
 
 def _spans(data: bytes) -> list[tuple[int, int]]:

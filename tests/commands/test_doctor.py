@@ -1,13 +1,16 @@
 """What `amem doctor` finds out about a root and a machine, row by row."""
 
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from amem.harnesses import registry
 from amem.launch import backends
+from amem.record.sealed import Sealer
 from tests.acceptance.conftest import Done, Place
 
 
@@ -102,3 +105,38 @@ def test_what_it_prints_to_mend_mends_what_is_missing_or_weak(place: Place) -> N
     printed = place.amem("doctor", "--fix").out.splitlines()
     assert f"chmod go= {place.root}" in printed and len(printed) == len(set(printed))
     assert set(printed) == {row["fix"] for row in checks if row["state"] in ("missing", "weak") and row.get("fix")}
+
+
+def test_a_damaged_ledger_leads_to_what_mends_it(place: Place, tmp_path: Path) -> None:
+    entry = place.amem("write", "--type", "fact", "--title", "Doors", "--body", "Green.").out.strip()
+    assert place.amem("task", "create", "Open it", "--body", "Now.").code == 0
+    ledger = place.root / "state" / "ledger.sqlite"
+    with closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    backup = ledger.read_bytes()
+    ledger.write_bytes(backup[:4096] + b"\xff" * (len(backup) - 4096))
+    for words in (["task", "list"], ["reindex", "--ledger"], ["export", str(tmp_path / "o.tar"), "--label", "internal"]):
+        done = place.amem(*words)
+        assert done.code == 1 and done.err.splitlines()[-1] == "try: amem doctor"
+    assert place.amem("get", entry).code == 0
+    row = rows(place.amem("doctor", "--json"))["root", "ledger.sqlite"]
+    assert row["state"] == "missing" and row["fix"] == f"restore {ledger} from a backup, and remove {ledger}-wal and {ledger}-shm"
+    for part in ("", "-wal", "-shm"):
+        Path(f"{ledger}{part}").unlink(missing_ok=True)
+    assert place.amem("task", "list").err == "no such tasks\n"  # moved away: they begin anew
+    for part in ("-wal", "-shm"):
+        Path(f"{ledger}{part}").unlink(missing_ok=True)
+    ledger.write_bytes(backup)
+    assert "Open it" in place.amem("task", "list").out
+    assert rows(place.amem("doctor", "--json"))["root", "ledger.sqlite"]["state"] == "ok"
+
+
+def test_a_key_of_seals_that_is_gone_is_named_until_it_is_back(place: Place) -> None:
+    state = place.root / "state"
+    kept = Sealer(state).masked(b"ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    (state / "seal.key").rename(place.root / "backup")
+    row = rows(place.amem("doctor", "--json"))["root", "seal.key"]
+    assert (row["state"], row["fix"]) == ("missing", f"restore {state / 'seal.key'} from a backup")
+    (place.root / "backup").rename(state / "seal.key")
+    assert ("root", "seal.key") not in rows(place.amem("doctor", "--json"))
+    assert Sealer(state).unmasked(kept).startswith(b"ghp_")

@@ -36,6 +36,7 @@ def test_the_same_is_sealed_alike_and_once(tmp_path: Path) -> None:
 def test_another_roots_key_and_a_changed_seal_give_nothing(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     kept = Sealer(tmp_path).masked(TEXT)
+    Sealer(tmp_path / "other").masked(TEXT)
     with pytest.raises(IntegrityError, match="another root"):
         Sealer(tmp_path / "other").unmasked(kept)
     at = kept.index(b"amem-sealed.") + 40
@@ -47,6 +48,26 @@ def test_another_roots_key_and_a_changed_seal_give_nothing(tmp_path: Path) -> No
     (tmp_path / "seal.key").write_bytes(b"short")
     with pytest.raises(IntegrityError, match="no key"):
         Sealer(tmp_path).unmasked(kept)
+
+
+def test_a_key_that_is_gone_is_missed_and_not_made_again(tmp_path: Path) -> None:
+    kept = Sealer(tmp_path).masked(TEXT)
+    (tmp_path / "seal.key").rename(tmp_path / "away")
+    for fails in (lambda: Sealer(tmp_path).opened(kept), lambda: Sealer(tmp_path).unmasked(kept), lambda: Sealer(tmp_path).masked(TEXT)):
+        with pytest.raises(IntegrityError, match="is gone") as raised:
+            fails()
+        assert raised.value.hint == f"restore {tmp_path / 'seal.key'} from a backup"
+    assert not (tmp_path / "seal.key").exists()
+    assert Sealer(tmp_path).masked(b"plain") == b"plain"
+    (tmp_path / "away").rename(tmp_path / "seal.key")
+    assert Sealer(tmp_path).unmasked(kept) == TEXT
+
+
+def test_a_made_up_seal_where_no_key_was_made_hides_nothing(tmp_path: Path) -> None:
+    text = b"before amem-sealed." + b"A" * 40 + b". after"
+    plain, broken = Sealer(tmp_path).opened(text)
+    assert (plain, len(broken)) == (text, 1)
+    assert list(tmp_path.iterdir()) == []
 
 
 @QUICK

@@ -19,6 +19,7 @@ from amem.memory.session import Memory, open_memory
 from amem.memory.verify import Broken
 from amem.model.clock import stamp
 from amem.model.entry import Tier
+from amem.record.sealed import KEY, Sealer
 from amem.settings import grants
 from tests.memory.seed import agent, owner, put, written
 from tests.memory.test_verify import verified
@@ -86,6 +87,17 @@ def test_a_receipt_shows_when_it_is_edited_dropped_or_made_up(memory: Memory) ->
     path.write_bytes(kept)
     (path.parent / "dec-forged000000.json").write_bytes(kept)
     assert verified(memory).broken == (Broken("file", "erased/dec-forged000000.json", "added"),)
+
+
+def test_the_key_of_seals_shows_when_it_is_changed_or_gone(memory: Memory) -> None:
+    written(memory, agent(memory))
+    Sealer(memory.root.state).masked(b"ghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    assert verified(memory).broken == ()
+    path = memory.root.state / KEY
+    path.write_bytes(bytes(32))
+    assert verified(memory).broken == (Broken("file", KEY, "changed"),)
+    path.unlink()
+    assert verified(memory).broken == (Broken("file", KEY, "dropped"),)
 
 
 def test_a_list_that_an_erasure_masked_is_no_edit(memory: Memory) -> None:
