@@ -6,12 +6,14 @@ happen (a refusal, a held write, a moved entry) is a value, never one of these.
 
 from typing import Any, ClassVar
 
+from amem import exits
+
 
 class AmemError(Exception):
     """Something the caller cannot settle. `facts` are the keys a `--json` error carries; never a secret."""
 
     code: ClassVar[str] = "error"
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = exits.ERROR
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: Any) -> None:
         super().__init__(message)
@@ -24,28 +26,28 @@ class UsageError(AmemError):
     """The command line or a tool's arguments are wrong."""
 
     code = "usage"
-    exit_code = 2
+    exit_code = exits.USAGE
 
 
 class ConfigError(AmemError):
     """A settings file or an environment name is wrong: `file: key: why`."""
 
     code = "config"
-    exit_code = 2
+    exit_code = exits.USAGE
 
 
 class NotFoundError(AmemError):
     """An id is not there, is gone, or may not be read: the caller is not told which."""
 
     code = "not_found"
-    exit_code = 3
+    exit_code = exits.ANSWER_IS_NO
 
 
 class RefusedError(AmemError):
     """The policy, or a grant, says no. The answer to a command, not a failure of it."""
 
     code = "refused"
-    exit_code = 3
+    exit_code = exits.ANSWER_IS_NO
 
 
 class ConflictError(AmemError):
@@ -76,7 +78,7 @@ class SandboxError(AmemError):
     """The sandbox could not be set up; `step` names where."""
 
     code = "sandbox"
-    exit_code = 125
+    exit_code = exits.NO_SANDBOX
 
     def __init__(self, step: str, why: str, *, hint: str | None = "amem doctor", **facts: Any) -> None:
         super().__init__(f"sandbox: {step}: {why}", hint=hint, step=step, **facts)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amem import __version__
-from amem.cli import exits
+from amem import __version__, exits
 from amem.cli.context import Context
 from amem.cli.globals import Globals
 from amem.cli.table import COMMANDS, overview

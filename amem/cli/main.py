@@ -41,7 +41,9 @@ def main() -> "NoReturn":
     try:
         code = run(argv, _stage(argv))
     except KeyboardInterrupt:  # while it was still loading
-        code = 130
+        from amem import exits
+
+        code = exits.INTERRUPTED
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -60,8 +62,9 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
 
         import click  # noqa: F401
 
-    from amem.cli import exits, output
+    from amem import exits
     from amem.cli import globals as global_flags
+    from amem.cli import output
     from amem.errors import AmemError, UnavailableError
 
     as_json = "--json" in argv

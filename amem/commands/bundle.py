@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json
 from amem.commands import flags

@@ -2,7 +2,7 @@
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, print_json
 from amem.commands import flags

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags

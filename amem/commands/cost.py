@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
 from amem.commands import flags

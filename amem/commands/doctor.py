@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table
 from amem.commands import flags

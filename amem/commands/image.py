@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import print_json, table
 from amem.commands import flags

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, print_json, table
 from amem.errors import NotFoundError

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from amem.cli import exits
+from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json
 from amem.commands import flags

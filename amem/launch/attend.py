@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from amem import exits
 from amem.errors import UnavailableError
 from amem.harnesses.base import AnswerKind, Auth
 from amem.launch.presence import STOP_SIGNAL, Presence
@@ -38,7 +39,6 @@ HOW = {
 """How a session ended, by its `reason`; its exit code says it where there is none of these."""
 MAX_ANSWER_BYTES = 64 << 20
 MAX_ERROR_BYTES = 4 << 10
-TIMED_OUT, EMPTY_ANSWER, NO_HANDOFF = 124, 1, 4
 
 
 class Outcome:
@@ -113,7 +113,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
     began, killed_before = time.monotonic(), _killed_for_memory()
     with stoppable(running, work, sitting.presence):
         code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
-    late = code == TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
+    late = code == exits.TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
     if sitting.finish is None:
         _end_server(sitting)
     outcome.harness_exit = code
@@ -219,7 +219,7 @@ def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stoppe
     """The exit code, in this order: the time limit, the harness's own, an empty answer, no handoff, 0."""
     if late:
         outcome.notes.append("the session was ended by its time limit")
-        return Ended(TIMED_OUT, "timeout")
+        return Ended(exits.TIMED_OUT, "timeout")
     if stopped is not None:
         outcome.notes.append(f"the session was stopped: {stopped}")
         return Ended(code, "stopped")
@@ -229,12 +229,12 @@ def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stoppe
         return Ended(code, SILENCE if silent is not None else "harness")
     if asked.prompt is not None and not (outcome.answer or "").strip():
         if silent is not None:
-            return Ended(EMPTY_ANSWER, SILENCE)
+            return Ended(exits.ERROR, SILENCE)
         outcome.notes.append("the harness ended well but printed no answer; that is not taken for success")
-        return Ended(EMPTY_ANSWER, "empty_answer")
+        return Ended(exits.ERROR, "empty_answer")
     if asked.prompt is not None and not asked.no_handoff and not outcome.handoffs:
         outcome.notes.append("the session left no handoff, so the next one starts from nothing; --no-handoff if that is intended")
-        return Ended(NO_HANDOFF, "no_handoff")
+        return Ended(exits.NO_HANDOFF, "no_handoff")
     return Ended(0)
 
 

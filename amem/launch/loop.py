@@ -11,13 +11,14 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from amem import exits
+
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage
 
 PATIENCE_S = 600.0
 """A worker that finds nothing asks on for so long before it makes room for one with the settings of that day: starting costs seconds."""
-DONE, FAILED, NOTHING, BACK_IN_THE_POOL, INTERRUPTED = 0, 1, 3, 4, 130
-HOPELESS = frozenset({2, 125, 126, 127})
+HOPELESS = frozenset({exits.USAGE, exits.NO_SANDBOX, exits.NOT_EXECUTABLE, exits.NO_PROGRAM})
 """Exit codes that another try does not change: the command line or the machine is wrong."""
 MOST_FAILURES = 10
 """Running, before the loop gives up: a ledger that is down comes back, a broken machine does not."""
@@ -41,23 +42,23 @@ class Pace:
 
     def after(self, code: int) -> float | None:
         """Seconds until the next worker starts; None when there shall be none."""
-        self._failures = self._failures + 1 if code not in (DONE, NOTHING, BACK_IN_THE_POOL) else 0
-        self._running = 0 if code in (DONE, NOTHING) else self._running + 1
-        self._tasks += code in (DONE, BACK_IN_THE_POOL)
-        self._returned += code == BACK_IN_THE_POOL
-        if code in HOPELESS or code == INTERRUPTED or self._failures >= MOST_FAILURES or 0 < self._most <= self._tasks:
+        self._failures = self._failures + 1 if code not in (exits.DONE, exits.ANSWER_IS_NO, exits.NO_HANDOFF) else 0
+        self._running = 0 if code in (exits.DONE, exits.ANSWER_IS_NO) else self._running + 1
+        self._tasks += code in (exits.DONE, exits.NO_HANDOFF)
+        self._returned += code == exits.NO_HANDOFF
+        if code in HOPELESS or code == exits.INTERRUPTED or self._failures >= MOST_FAILURES or 0 < self._most <= self._tasks:
             return None
-        if code == NOTHING:
+        if code == exits.ANSWER_IS_NO:
             return self._idle_s
         return min(2.0 ** (self._running - 1), LONGEST_WAIT_S) if self._running else 0.0
 
     def exit(self, last: int) -> int:
         """The loop's own exit code: a failure's where that ended it, else whether what it took was done."""
-        if last in HOPELESS or last == INTERRUPTED or self._failures:
+        if last in HOPELESS or last == exits.INTERRUPTED or self._failures:
             return last
         if self._returned:
-            return BACK_IN_THE_POOL
-        return DONE if self._tasks else NOTHING
+            return exits.NO_HANDOFF
+        return exits.DONE if self._tasks else exits.ANSWER_IS_NO
 
 
 def loop(idle_s: float, most_tasks: int) -> "Stage | int":
@@ -83,7 +84,7 @@ def _begin(parent: int) -> "Stage":
 
     privileges.parent_death(signal.SIGTERM)
     if os.getppid() != parent:
-        os._exit(FAILED)
+        os._exit(exits.ERROR)
     return fork_stage()
 
 
@@ -108,7 +109,7 @@ def _code(status: int, *, struck: bool) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return code
-    return NOTHING if struck and code == -signal.SIGTERM else FAILED
+    return exits.ANSWER_IS_NO if struck and code == -signal.SIGTERM else exits.ERROR
 
 
 def _asked_meanwhile(wait_s: float) -> bool:

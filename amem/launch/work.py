@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from amem import exits
 from amem.errors import AmemError, UnavailableError, UsageError
 from amem.hooks import outbox
 from amem.launch import evidence, grading, prompt, run
-from amem.launch.attend import NO_HANDOFF, Ended, Outcome, Sitting, how, stoppable, undone
+from amem.launch.attend import Ended, Outcome, Sitting, how, stoppable, undone
 from amem.launch.composition import Composition
 from amem.launch.evidence import Evidence
 from amem.launch.grading import Grade, Grading
@@ -82,7 +83,7 @@ class Worked:
     @property
     def exit(self) -> int:
         """The exit code of `amem work`."""
-        return {"completed": 0, "none": 3}.get(self.outcome, NO_HANDOFF)
+        return {"completed": exits.DONE, "none": exits.ANSWER_IS_NO}.get(self.outcome, exits.NO_HANDOFF)
 
 
 class Desk:
@@ -327,14 +328,14 @@ class _Shift:
         self._desk.give_back(why="the session that held it ended")  # another one that the harness claimed by itself
         now = self._desk.call("task_show", id=id)
         if now.refused:
-            return Ended(NO_HANDOFF, "released")
+            return Ended(exits.NO_HANDOFF, "released")
         worked.task = now.data
         mine = now.data.get("fence") == self._row["fence"]
         if now.data["status"] == "completed" and mine:
             worked.outcome = "completed"
             return Ended(0)
         worked.outcome = "blocked" if now.data["status"] == "blocked" else "released"
-        return Ended(NO_HANDOFF, worked.outcome)
+        return Ended(exits.NO_HANDOFF, worked.outcome)
 
     def _held(self) -> bool:
         """Whether the session still holds the very claim that it began with."""
