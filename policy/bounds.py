@@ -69,6 +69,8 @@ INPUT: Mapping[str, Shape] = {
     "host": Shape(260),
     "model": Shape(260),
     "supersedes": _many(SUPERSEDES_LIMIT, _many(4, _WORD, 10)),
+    "guarded": _many(SUPERSEDES_LIMIT, _WORD),
+    "elsewhere": _many(SUPERSEDES_LIMIT, _many(2, _WORD, 10)),
     "findings": _many(7, Shape(20)),
     "tools": _many(TOOLS_LIMIT, Shape(64)),
     "requires": _many(MANY, Shape(64)),
@@ -78,7 +80,7 @@ INPUT: Mapping[str, Shape] = {
     "reach": _many(3, Shape(10)),
     "spent": _many(2, _NUMBER, 10),
     "limits": _many(2, _NUMBER, 10),
-    "grant": _many(5, _many(TOOLS_LIMIT, Shape(64)), 20),
+    "grant": _many(6, Shape(10, TOOLS_LIMIT, Shape(64)), 20),
 }
 """The fields of a request that are more or less than a word; any other is one."""
 GRANTS: Mapping[str, Shape] = {

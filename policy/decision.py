@@ -1,7 +1,6 @@
 """A decision of the policy, as a value. Pure: it is made in `engine` and logged by `door`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from amem.policy import reasons
@@ -18,13 +17,16 @@ class Reason(NamedTuple):
         return reasons.sentence(self.code, self.facts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """What the policy says about one request. `allow` is never true beside a reason."""
 
     id: str
     action: str
     allow: bool
+    policy_version: str
+    input_digest: str
+    result: Mapping[str, Any]
+    """Of an allowed read: the filter `{domains, max_label, min_tier}`. Else empty."""
     hold: bool = False
     """Of a write that is not allowed: it goes to the quarantine rather than back to its writer."""
     review: str | None = None
@@ -33,12 +35,8 @@ class Decision:
     """In the order of `reasons.REASONS`, the gravest first."""
     citations: tuple[str, ...] = ()
     """Ids of the record's policies that refused."""
-    policy_version: str
     data_version: str = ""
     """Of the grants that it was made over."""
-    input_digest: str
-    result: Mapping[str, Any]
-    """Of an allowed read: the filter `{domains, max_label, min_tier}`. Else empty."""
 
     @property
     def code(self) -> str | None:

@@ -17,7 +17,6 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 from amem.errors import ConfigError, IntegrityError
 from amem.model import ids
 from amem.model.clock import Clock, now, stamp
+from amem.model.label import Label
 from amem.policy import reasons
 from amem.policy.decision import Decision, Reason
 from amem.policy.grants import beyond, grants_data, narrow, resolver
@@ -41,9 +41,10 @@ from amem.policy.request import (
     SPEND,
     WRITE,
     Request,
+    replaced,
 )  # fmt: skip
 
-__all__ = ["BUILTIN", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources", "syntax"]
+__all__ = ["BUILTIN", "LABELS", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources", "syntax"]
 
 BUILTIN = Path(__file__).with_name("rego")
 _BASE = "amem.rego"
@@ -70,6 +71,8 @@ _INPUT = re.compile(r"\binput\b(?:\.([A-Za-z_]\w*))?", re.ASCII)
 _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 _word = json.encoder.encode_basestring_ascii
 """One form of a value: what the digest is over, and of which an evaluation sees the fields that it can name."""
+LABELS = {str(label): label.rank for label in Label}
+"""What the policy compares labels by: `data.labels`."""
 
 
 class Rule(NamedTuple):
@@ -108,17 +111,17 @@ class PolicyEngine:
         whole: bool = False,
         clock: Clock = now,
     ) -> None:
-        if "amem" in data:
-            raise ConfigError("policy data: the key amem would replace the rules of package amem")
+        for key in {"amem", "labels"} & data.keys():
+            raise ConfigError(f"policy data: the key {key} is that of the policy itself")
         self._modules = tuple(modules)
         self._paged = not whole and self._modules == builtin()
         self._rules = tuple(Rule(*rule) for rule in rules)
         self._exemptions = tuple(exemptions)
         self._data = data
-        self._data_json = json.dumps(data, allow_nan=False)
+        self._data_json = json.dumps({**data, "labels": LABELS}, allow_nan=False)
         self._clock = clock
         self._serial = next(_serials)
-        self._grants: dict[tuple[str, str], tuple[Mapping[str, Any], str]] = {}
+        self._grants: dict[tuple[str, str, str | None], tuple[Mapping[str, Any], str]] = {}
         """The grants that answered, with the field that an evaluation sees of each."""
         self._resolve = resolver(data)
         self._fields: dict[int, str] = {}
@@ -151,19 +154,21 @@ class PolicyEngine:
         grant, field = self._grant(request.input)
         way = self._way(request.action, request.input.get("domain", ""))
         try:
-            fields = {name: f"{_word(name)}:{_json(value)}" for name, value in request.input.items()}
-        except (TypeError, ValueError) as error:
+            fields = _fields(request.input)
+            fields["action"], fields["grant"] = f'"action":{_json(request.action)}', field
+            asked = _object(fields, sorted(fields))
+            if (decided := self._decided.get(asked)) is not None:
+                return decided._replace(id=ids.draw("decision"))
+            if request.action == WRITE:
+                fields |= _fields(replaced(request.input))
+        except (TypeError, ValueError, KeyError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
-        fields |= {"action": f'"action":{_json(request.action)}', "grant": field}
-        asked = _object(fields, sorted(fields))
-        if (decided := self._decided.get(asked)) is not None:
-            return replace(decided, id=ids.draw("decision"))
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()
         try:
-            found = self._said(way, _DECISION, asked if way.sees is None else _object(fields, way.sees))
+            found = self._said(way, _DECISION, _object(fields, way.sees))
             denials: Any = ()
             if way.rules and _may_deny(way.guards, request):
-                denials = self._said(way, _DENY, asked if way.rules_see is None else _object(fields, way.rules_see))
+                denials = self._said(way, _DENY, _object(fields, way.rules_see))
         except BaseException as error:  # a panic of regorus is a BaseException
             _running.engines.pop((self._serial, way.names), None)
             if not _is_regorus(error):
@@ -200,13 +205,13 @@ class PolicyEngine:
         allow, hold, review = found["allow"], found.get("hold", False), found.get("review")
         if not isinstance(allow, bool) or not isinstance(hold, bool) or review not in _REVIEWS:
             raise TypeError("allow and hold are true or false, review is null or human")
-        why = [_reason(told) for told in found.get("reasons", [])]
+        why = [_reason(told, request.input) for told in found.get("reasons", [])]
         citations: tuple[str, ...] = ()
         if denials:
             lifted = self._lifted(request) if self._exemptions else {}
             standing = [denial for denial in denials if denial["policy"] not in lifted]
             citations = tuple(dict.fromkeys(lifted.get(denial["policy"], denial["policy"]) for denial in denials))
-            why += [_reason({"code": "record_rule", **denial}) for denial in standing]
+            why += [_reason({"code": "record_rule", **denial}, request.input) for denial in standing]
             if standing:
                 allow = hold = False
         if allow and (why or hold):
@@ -246,7 +251,7 @@ class PolicyEngine:
         )
 
     def _grant(self, asked: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-        key = (asked.get("domain", ""), asked.get("principal", ""))
+        key = (asked.get("domain", ""), asked.get("principal", ""), asked.get("owner"))
         known = self._grants.get(key)
         if known is None:
             if len(self._grants) >= _CACHED:
@@ -640,9 +645,14 @@ def _denials(told: str) -> list[Any]:
     return found
 
 
-def _object(fields: Mapping[str, str], names: Iterable[str]) -> str:
-    """A request, or what can be seen of it, in one form: fields by their names, in order."""
-    return "{" + ",".join([fields[name] for name in names if name in fields]) + "}"
+def _fields(values: Mapping[str, Any]) -> dict[str, str]:
+    """Each field of a request in its one form."""
+    return {name: f"{_word(name)}:{_word(value) if type(value) is str else _json(value)}" for name, value in values.items()}
+
+
+def _object(fields: Mapping[str, str], names: Iterable[str] | None) -> str:
+    """A request, or what can be seen of it: fields in the order of `names`, all of them where that is None."""
+    return "{" + ",".join(fields.values() if names is None else [fields[name] for name in names if name in fields]) + "}"
 
 
 def _json(value: Any) -> str:
@@ -653,7 +663,7 @@ def _json(value: Any) -> str:
         return "null"
     if isinstance(value, int):
         return str(value) if type(value) is int else str(value).lower()
-    return "[]" if value == () else _CANONICAL.encode(value)
+    return "[]" if value in ((), []) else _CANONICAL.encode(value)
 
 
 def _is_regorus(error: BaseException) -> bool:
@@ -669,8 +679,8 @@ def _told(error: BaseException) -> str:
     return reasons.visible(f"{where[1]}: {told}" if where else told)
 
 
-def _reason(told: Any) -> Reason:
-    """A reason of the policy's list. Raises TypeError or ValueError."""
+def _reason(told: Any, asked: Mapping[str, Any]) -> Reason:
+    """A reason of the policy's list, with its facts. Raises TypeError or ValueError."""
     facts = dict(told)
     code = facts.pop("code")
     if not isinstance(code, str) or _CODE.fullmatch(code) is None:
@@ -678,4 +688,4 @@ def _reason(told: Any) -> Reason:
     for value in facts.values():
         if not isinstance(value, (str, int, float, bool, list, type(None))):
             raise TypeError(f"a fact of {code} is neither a word, a number nor a list")
-    return Reason(code, facts)
+    return Reason(code, reasons.told(code, facts, asked))

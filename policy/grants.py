@@ -16,7 +16,7 @@ from amem.policy.request import OWNER_ACTS
 if TYPE_CHECKING:
     from amem.settings.grants import Grants
 
-NOBODY: Mapping[str, Any] = {"known": False, "read": "none", "write": False, "server_tools": [], "admit_own": False}
+NOBODY: Mapping[str, Any] = {"known": False, "owner": False, "read": "none", "write": False, "server_tools": [], "admit_own": False}
 """The grant of whoever has none, in a domain that does not exist. `none` is no label: every comparison with it fails."""
 
 
@@ -49,26 +49,29 @@ def grants_data(grants: "Grants") -> Mapping[str, Any]:
     }
 
 
-def resolver(data: Mapping[str, Any]) -> Callable[[str, str], Mapping[str, Any]]:
-    """Who says which grant answers for a principal in a domain: the fact `input.grant`, `{known, read, write, server_tools, admit_own}`.
+def resolver(data: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
+    """Who says which grant answers for a principal in a domain: `input.grant`, `{known, owner, read, write, server_tools, admit_own}`.
 
-    It is one value for all that a pattern matches, and is kept.
+    It is one value for all that a pattern matches, and is kept. The third argument is who is the owner by the request, if it names one:
+    where that is another one than in the grants, nobody is.
     """
     grants = data.get("grants", {})
     domains = grants.get("domains", {})
     known: dict[str, _Domain] = {}
 
-    def resolve(domain: str, principal: str) -> Mapping[str, Any]:
+    def resolve(domain: str, principal: str, owner: str | None = None) -> Mapping[str, Any]:
         found = domains.get(domain)
         if found is None:
             return NOBODY
         if domain not in known:
             known[domain] = _domain(found)
         here = known[domain]
-        if principal in (grants.get("owner"), SYSTEM):
-            return here.owner
+        if principal == grants.get("owner"):
+            return here.owner if owner in (None, principal) else here.whole
+        if principal == SYSTEM:
+            return here.whole
         for beginning, pattern, granted in here.patterns:
-            if principal.startswith(beginning) and matches(pattern, principal):
+            if principal.startswith(beginning) and (pattern == f"{beginning}*" or matches(pattern, principal)):
                 return granted
         return here.nobody
 
@@ -77,16 +80,20 @@ def resolver(data: Mapping[str, Any]) -> Callable[[str, str], Mapping[str, Any]]
 
 class _Domain(NamedTuple):
     owner: Mapping[str, Any]
+    whole: Mapping[str, Any]
+    """The same for who is not the owner: amem itself."""
     nobody: Mapping[str, Any]
     patterns: Sequence[tuple[str, str, Mapping[str, Any]]]
     """The longest first, each behind what all that it matches begins with: most are ruled out by that."""
 
 
 def _domain(found: Mapping[str, Any]) -> _Domain:
-    whose: Mapping[str, Any] = {"known": True, "admit_own": found.get("admit_own") is True}
+    whose: Mapping[str, Any] = {"known": True, "owner": False, "admit_own": found.get("admit_own") is True}
     principals = found.get("principals", {})
+    whole = {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []}
     return _Domain(
-        {**whose, "read": str(Label.RESTRICTED), "write": True, "server_tools": []},
+        {**whole, "owner": True},
+        whole,
         {**NOBODY, **whose},
         [
             (re.split(r"[*?[]", one, maxsplit=1)[0], one, _granted(principals[one], whose))

@@ -5,6 +5,7 @@ known ones and are told by their name. Pure.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from string import Formatter
 from typing import Any, NamedTuple
 
@@ -86,6 +87,18 @@ REASONS: Mapping[str, Row] = {
 }  # fmt: skip
 
 _ORDER = {code: place for place, code in enumerate(REASONS)}
+
+@cache
+def _named(code: str) -> tuple[str, ...]:
+    """The facts that the sentence of a reason names."""
+    row = REASONS.get(code)
+    return tuple(name for _, name, _, _ in Formatter().parse(row.sentence) if name) if row else ()
+
+
+def told(code: str, facts: Mapping[str, Any], asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts of a reason. What its sentence names and a policy leaves out is taken from the request."""
+    left = {name: asked[name] for name in _named(code) if name not in facts and name in asked}
+    return {**left, **facts} if left else facts
 
 
 def place(code: str) -> int:

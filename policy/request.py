@@ -314,6 +314,20 @@ def spend(
     )
 
 
+def replaced(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the `supersedes` of a write comes to, as facts beside it. Raises KeyError or TypeError when it is not of its form.
+
+    `superseding` is how many entries the session will have superseded with these, 0 where there are none; `guarded` are the ids of those
+    that are neither raw nor curated, and `elsewhere` has `{entry, other}` of each that is in another domain.
+    """
+    entries = asked["supersedes"]
+    return {
+        "superseding": asked["superseded_so_far"] + len(entries) if entries else 0,
+        "guarded": [entry["id"] for entry in entries if entry["tier"] not in _REPLACEABLE],
+        "elsewhere": [{"entry": entry["id"], "other": entry["domain"]} for entry in entries if entry["domain"] != asked["domain"]],
+    }
+
+
 BUILDERS: Mapping[str, Callable[..., Request]] = {
     MODEL_CALL: model_call,
     READ: read,
@@ -333,6 +347,7 @@ _BILLINGS = frozenset(map(str, Billing))
 _ROLES = frozenset(map(str, Role))
 _TYPES = frozenset(map(str, EntryType))
 _TIERS = frozenset(map(str, Tier))
+_REPLACEABLE = (str(Tier.RAW), str(Tier.CURATED))
 _SCOPES = ("session", "day")
 _TARGETS = frozenset((str(Tier.CURATED), str(Tier.VERIFIED)))
 

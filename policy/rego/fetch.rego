@@ -32,7 +32,7 @@ _may_leave if {
 
 _reaches if {
 	some ceiling in input.reach
-	_rank[input.label] <= _rank[ceiling]
+	data.labels[input.label] <= data.labels[ceiling]
 }
 
 _fetch_refused contains {"code": "unknown_domain", "domain": input.domain} if input.grant.known == false

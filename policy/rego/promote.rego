@@ -24,7 +24,7 @@ _may_promote if {
 	_why_fits
 }
 
-_why_fits if _rank[input.label] <= _rank[input.classification]
+_why_fits if data.labels[input.label] <= data.labels[input.classification]
 
 _why_fits if input.principal == data.grants.owner
 

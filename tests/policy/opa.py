@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amem.policy.engine import builtin
+from amem.policy.engine import LABELS, builtin
 from amem.policy.grants import resolver
-from amem.policy.request import Request
+from amem.policy.request import WRITE, Request, replaced
 
 _PROJECT = Path(__file__).resolve().parents[2]
 CHILD_LIMIT_S = 300
@@ -28,8 +28,9 @@ def library() -> Path | None:
 
 def evaluated(data: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """The input that the engine evaluates for a request."""
-    grant = resolver(data)(request.input.get("domain", ""), request.input.get("principal", ""))
-    return {**request.input, "action": request.action, "grant": grant}
+    asked = request.input
+    grant = resolver(data)(asked.get("domain", ""), asked.get("principal", ""), asked.get("owner"))
+    return {**asked, "action": request.action, "grant": grant, **(replaced(asked) if request.action == WRITE else {})}
 
 
 def answers(
@@ -38,7 +39,7 @@ def answers(
     """What OPA answers to each input: `{answers, us}`."""
     folder = library()
     assert folder is not None
-    job = {"library": str(folder), "modules": modules, "data": data, "inputs": inputs, "repeat": repeat}
+    job = {"library": str(folder), "modules": modules, "data": {**data, "labels": LABELS}, "inputs": inputs, "repeat": repeat}
     child = str(Path(__file__).with_name("opa_child.py"))
     done = subprocess.run(
         [sys.executable, "-I", child], input=json.dumps(job), capture_output=True, text=True, timeout=CHILD_LIMIT_S, check=True

@@ -12,6 +12,7 @@ from amem.model.label import Label
 from amem.policy import bounds, golden, whatif
 from amem.policy import request as ask
 from amem.policy.engine import syntax
+from amem.policy.grants import NOBODY
 from amem.policy.request import Request
 from tests.shared import shared_path
 
@@ -105,7 +106,8 @@ def largest() -> list[Request]:
     hosts = [(f"{'h' * 60}.example.org", each) for each in Label for _ in range(80)]
     return [
         ask.write(
-            **who, owner=whom, type="decision", classification=label, label=label, supersedes=[entry] * ask.SUPERSEDES_LIMIT,
+            **who, owner=whom, type="decision", classification=label, label=label,
+            supersedes=[{**entry, "domain": f"dom-{'e' * 32}"}] * ask.SUPERSEDES_LIMIT,
             findings=ask.FINDINGS, superseded_so_far=2**31 - 1, max_supersedes=2**31 - 1,
         ),
         ask.admit(**who, requires=many, held=many),
@@ -136,7 +138,8 @@ def test_no_request_is_larger_than_the_bound_takes_it_to_be() -> None:
     found = largest()
     assert {one.action for one in found} | ask.OWNER_ACTS | {ask.DECLINE} == set(ask.BUILDERS)
     for asked in (*found, *(case.request for case in (*golden.cases(), *golden.heavy()))):
-        for name, value in asked.input.items():
+        facts = ask.replaced(asked.input) if asked.action == ask.WRITE else {}
+        for name, value in (*asked.input.items(), *facts.items(), ("grant", NOBODY)):
             assert within(shape(value), bounds.INPUT.get(name, bounds._WORD)), (asked.action, name)
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,6 +80,23 @@ def test_reasons_come_in_the_order_of_the_table_with_their_facts(engine: PolicyE
     assert not found.allow and not found.hold and found.review is None
 
 
+def test_what_a_reasons_sentence_names_is_taken_from_the_request_unless_the_policy_says_it() -> None:
+    body = 'decision := {"allow": false, "reasons": [{"code": "no_write_grant", "domain": "dom-z"}, {"code": "closed"}]}'
+    said = PolicyEngine([("site.rego", f"package amem\n{body}\n")], DATA).decide(write())
+    assert [dict(reason.facts) for reason in said.reasons] == [{"principal": "agent:codex", "domain": "dom-z"}, {}]
+
+
+def test_one_evaluation_answers_for_all_that_differ_in_what_the_policy_does_not_name() -> None:
+    """Each is told its own: the principal, the entries and the session are the request's, not those that were evaluated."""
+    engine = PolicyEngine(builtin(), DATA)
+    first = engine.decide(write(principal="agent:cline", domain="dom-a"))
+    engine_module._running.engines[engine._serial, ("write.rego",)] = object()  # an evaluation would now fail
+    second = engine.decide(write(principal="agent:copilot", domain="dom-a", session="ses-0123abce"))
+    assert codes(first) == codes(second) == ["no_write_grant"]
+    assert [one.reasons[0].facts["principal"] for one in (first, second)] == ["agent:cline", "agent:copilot"]
+    assert first.input_digest != second.input_digest
+
+
 def test_a_held_write_asks_for_a_person_and_says_all_gates(engine: PolicyEngine) -> None:
     found = engine.decide(write(findings=["quotes"], supersedes=[entry(tier="verified")], superseded_so_far=20))
     assert (found.allow, found.hold, found.review) == (False, True, "human")
@@ -106,7 +122,7 @@ def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> N
     first = engine.decide(write(findings=["secret"]))
     engine_module._running.engines[engine._serial, ("write.rego",)] = object()  # an evaluation would now fail
     again = engine.decide(write(findings=["secret"]))
-    assert replace(again, id=first.id) == first and again.id != first.id
+    assert again._replace(id=first.id) == first and again.id != first.id
     other = engine.decide(write(findings=["secret"], session="ses-0123abce", task="task-a-0123abcd"))
     assert other.code == "scan_findings" and other.input_digest != first.input_digest, "no rule can see the session or the task"
     assert engine.decide(write(findings=["hidden"])).code == "policy_error"
@@ -526,7 +542,7 @@ def test_other_data_leave_the_version_and_change_the_answer(engine: PolicyEngine
 
 def test_an_engine_that_fails_its_self_test_serves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtin()
-    wrong = [(name, text.replace("_rank[input.classification] >= _rank[input.label]", "true")) for name, text in real]
+    wrong = [(name, text.replace("labels[input.classification] >= labels[input.label]", "true")) for name, text in real]
     assert wrong != list(real)
     monkeypatch.setattr(golden, "builtin", lambda: wrong)
     golden.mismatches.cache_clear()

@@ -14,6 +14,7 @@ from .asks import DATA, OWNER
 def test_the_longest_pattern_wins() -> None:
     assert resolver(DATA)("dom-a", "agent:codex") == {
         "known": True,
+        "owner": False,
         "read": "internal",
         "write": True,
         "server_tools": [],
@@ -21,6 +22,7 @@ def test_the_longest_pattern_wins() -> None:
     }
     assert resolver(DATA)("dom-a", "agent:claude") == {
         "known": True,
+        "owner": False,
         "read": "restricted",
         "write": False,
         "server_tools": [],
@@ -28,6 +30,7 @@ def test_the_longest_pattern_wins() -> None:
     }
     assert resolver(DATA)("dom-a", "agent:gemini") == {
         "known": True,
+        "owner": False,
         "read": "public",
         "write": False,
         "server_tools": [],
@@ -42,11 +45,17 @@ def test_who_matches_nothing_has_nothing() -> None:
     assert resolver({})("dom-a", OWNER) == NOBODY
 
 
-def test_owner_and_amem_itself_have_all_of_a_domain() -> None:
+def test_owner_and_amem_itself_have_all_of_a_domain_and_one_of_them_is_the_owner() -> None:
     for principal in (OWNER, "system:amem"):
         assert resolver(DATA)("dom-b", principal) == {
-            "known": True, "read": "restricted", "write": True, "server_tools": [], "admit_own": True,
+            "known": True, "owner": principal == OWNER, "read": "restricted", "write": True, "server_tools": [], "admit_own": True,
         }  # fmt: skip
+
+
+def test_nobody_is_the_owner_where_the_request_names_another_one() -> None:
+    assert resolver(DATA)("dom-b", OWNER, OWNER)["owner"] is True
+    assert resolver(DATA)("dom-b", OWNER, "human:acme:eve")["owner"] is False
+    assert resolver(DATA)("dom-b", "human:acme:eve", "human:acme:eve")["owner"] is False
 
 
 _patterns = st.lists(st.text("ab*?:[]", min_size=1, max_size=5), max_size=6, unique=True)
@@ -66,7 +75,7 @@ def test_the_policy_sees_the_grant_that_settings_would_give(patterns: list[str],
         assert found == {**NOBODY, "known": True} and not any(fnmatchcase(name, pattern) for pattern in patterns)
     else:
         told = {"read": expected.read, "write": expected.write, "server_tools": list(expected.server_tools)}
-        assert found == {"known": True, "admit_own": False, **told}
+        assert found == {"known": True, "owner": False, "admit_own": False, **told}
 
 
 def test_the_data_holds_words_and_no_addresses() -> None:

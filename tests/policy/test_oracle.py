@@ -12,7 +12,7 @@ import pytest
 
 from amem.policy import golden
 from amem.policy.engine import PolicyEngine, builtin
-from amem.policy.request import OWNER_ACTS
+from amem.policy.request import OWNER_ACTS, replaced
 
 from . import opa
 from .asks import DATA, OWNER, entry
@@ -72,6 +72,7 @@ VALUES: dict[str, Callable[[random.Random], Any]] = {
     "tools": lambda r: r.choice([[], ["mcp"], ["mcp", "web_search"], ["web_fetch"]]),
     "grant": lambda r: {
         "known": r.random() < 0.8,
+        "owner": r.random() < 0.3,
         "read": r.choice([*LABELS, "none"]),
         "write": r.random() < 0.7,
         "server_tools": r.choice([[], ["mcp"], ["mcp", "web_search"]]),
@@ -109,7 +110,8 @@ OTHER = [None, 1, -1, 1.5, "", "none", "20", True, [], [1], {}, {"a": None}]
 
 def random_input(r: random.Random) -> dict[str, Any]:
     """An input of the shape that the builders and the engine give."""
-    return {name: value(r) for name, value in VALUES.items()}
+    asked = {name: value(r) for name, value in VALUES.items()}
+    return {**asked, **replaced(asked)}
 
 
 def mutilated(r: random.Random, asked: dict[str, Any]) -> dict[str, Any]:
@@ -123,6 +125,7 @@ def mutilated(r: random.Random, asked: dict[str, Any]) -> dict[str, Any]:
                 asked.get("limits"),
                 *_list(asked.get("supersedes")),
                 *_list(asked.get("addresses")),
+                *_list(asked.get("elsewhere")),
             )
             if isinstance(found, dict) and found
         ]
@@ -191,6 +194,6 @@ def test_regorus_allows_no_mutilated_input_that_opa_does_not() -> None:
 
 def test_the_oracle_can_disagree() -> None:
     """A difference in the policy's text shows: the comparison is not of a thing with itself."""
-    changed = [(name, text.replace("_rank[input.label] <= _rank[input.ceiling]", "true")) for name, text in builtin()]
+    changed = [(name, text.replace("labels[input.label] <= labels[input.ceiling]", "true")) for name, text in builtin()]
     asked: dict[str, Any] = {"action": "model_call", "destination": "anthropic", "label": "public", "ceiling": None, "grant": {}}
     assert opa.answers(DATA, [asked], changed)["answers"] != [[answer] for answer in ours(DATA, [asked])]
