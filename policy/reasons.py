@@ -88,6 +88,7 @@ REASONS: Mapping[str, Row] = {
 
 _ORDER = {code: place for place, code in enumerate(REASONS)}
 
+
 @cache
 def _named(code: str) -> tuple[str, ...]:
     """The facts that the sentence of a reason names."""
