@@ -32,6 +32,7 @@ _LARGEST_BYTES = 1 << 30
 _RULES = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
+        (r"(record/([^/]+/)?)?\.git/.*", "repository"),
         (r"(grants|prices)\.toml|credentials\.env|policy/.*", "owner"),
         (r"record/[^./][^/]*(/[^./][^/]*)*/[^./][^/]*\.md|state/quarantine/contained/[^/]+/mem-[^/]+\.md", "entry"),
         (r"state/(index|ledger|usage)\.sqlite(-wal|-shm)?", "database"),
@@ -78,7 +79,7 @@ def clean(root: Path, wanted: Passages, note: Note, masked: Callable[[int, int],
     _names(root, wanted, note)  # first: what is noted from then on is a path that says nothing
     for path, folder, name in _files(root):
         rule = _rule(path)
-        if rule in ("entry", "database", "skip", "context", "snapshot"):
+        if rule in ("entry", "database", "skip", "context", "snapshot", "repository"):
             continue
         data = _read(folder, name)
         has = data is not None and carries(data, wanted)
@@ -95,6 +96,9 @@ def clean(root: Path, wanted: Passages, note: Note, masked: Callable[[int, int],
             note(Trace(str(repository.relative_to(root)), "deleted" if has else "left"))
         if has:
             shutil.rmtree(repository)
+    for repository in _repositories(root):
+        if _snapshot(repository, wanted) is not False:
+            note(Trace(str(repository.relative_to(root)), "left"))  # to write its history anew is for whoever shares it
 
 
 def search(root: Path, wanted: Passages, there: Callable[[str], bool] = bool) -> Search:
@@ -107,8 +111,9 @@ def search(root: Path, wanted: Passages, there: Callable[[str], bool] = bool) ->
         if wanted.found(path):
             left.append(_shown(path, wanted))
         files, size = files + 1, size + len(data or b"")
-        if data is None or (_rule(path) != "skip" and carries(data, wanted) is not False):
+        if data is None or (_rule(path) not in ("skip", "repository") and carries(data, wanted) is not False):
             left.append(path)
+    left += [path for one in _repositories(root) if there(path := str(one.relative_to(root))) and _snapshot(one, wanted) is not False]
     return Search(files, size, tuple(left))
 
 
@@ -231,8 +236,13 @@ def _body_carries(folder: Path, name: str, call: dict[str, Any], wanted: Passage
         return False
 
 
+def _repositories(root: Path) -> list[Path]:
+    """Repositories in which the owner keeps the root, the record, or a domain of it."""
+    return sorted(path for pattern in (".git", "record/.git", "record/*/.git") for path in root.glob(f"{pattern}/"))
+
+
 def _snapshot(repository: Path, wanted: Passages) -> bool | None:
-    """Say whether a repository of snapshots holds a file that carries something; None where one is too much to look at."""
+    """Say whether a repository, of snapshots or the owner's, holds a file that carries something; None where one is too much to look at."""
     command = ["git", "--git-dir", str(repository), "cat-file", "--batch-all-objects", "--batch"]
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as git:

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -279,6 +280,21 @@ def test_none_of_its_spellings_is_left_in_any_place(memory: Memory) -> None:
         served = read.get(memory, owner(memory), id)
         assert isinstance(served, Served) and served.body.startswith("The door is green.")
     assert verify(memory.root, memory.store, memory.grants, memory.ledger, contained(memory.root)).broken == ()
+
+
+def test_a_repository_of_the_owners_that_has_it_is_named_and_left_whole(memory: Memory) -> None:
+    entry = written(memory, agent(memory), f"Code {CANARY}")
+    git = ["git", "-C", str(memory.root.record), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "all"], check=True)
+    subprocess.run([*git, "gc", "-q"], check=True)
+    planned = erase(memory, owner(memory), (entry.id,), "asked for", dry_run=True)
+    receipt = erase(memory, owner(memory), (entry.id,), "asked for")
+    assert receipt.searched.left == ("record/.git",) and "record/.git" in planned.searched.left
+    subprocess.run([*git, "fsck", "--strict"], check=True, capture_output=True)
+    shutil.rmtree(memory.root.record / ".git")
+    assert carrying(memory.root.path) == []
 
 
 def test_a_credential_that_stands_sealed_in_a_transcript_goes_too(memory: Memory) -> None:
