@@ -13,6 +13,8 @@ from amem.egress.sse import SseReader
 from amem.model.call import Dialect
 
 _MOST = 256
+_MOST_BYTES = 8 << 20
+"""A longer answer is not read."""
 
 
 def tools_asked(dialect: Dialect, body: bytes, content_encoding: str = "") -> list[str]:
@@ -20,9 +22,12 @@ def tools_asked(dialect: Dialect, body: bytes, content_encoding: str = "") -> li
     unpack = decoder(content_encoding)
     if unpack is None:
         return []
-    pieces = []
+    pieces, size = [], 0
     try:
         for piece in unpack.feed(body):
+            size += len(piece)
+            if size > _MOST_BYTES:
+                return []
             pieces.append(piece)
     except DecodeError:
         pass  # what came before the fault still counts

@@ -1,6 +1,7 @@
 """One call under way, from its decision to its row."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from amem.egress.access import Access
 from amem.egress.contexts import Context
@@ -38,13 +39,25 @@ class Attempt:
     shaping: tuple[str, ...] = ()
     reserved: int = 0
     context: Context | None = None
+    unread: Iterator[None] = field(default_factory=lambda: iter(()))
+    """The steps in which the last bytes that passed are read."""
 
-    def passed(self, piece: bytes) -> None:
-        """Some bytes of the answer went to the harness: the meter and the context read them too."""
-        if self.reader is not None:
-            self.reader.feed(piece)
+    def passed(self, piece: bytes, read: bytes | None = None) -> Iterator[None]:
+        """Some bytes of the answer went to the harness: the context takes them, and the meter reads them in the steps that are returned.
+
+        `read` are those that came, where others went. All steps are taken before more is passed.
+        """
         if self.context is not None:
             self.context.feed(piece)
+        if self.reader is not None:
+            self.unread = self.reader.steps(piece if read is None else read)
+        return self.unread
+
+    def to_read(self) -> Iterator[None]:
+        """What was not read yet of an answer that is over, in steps."""
+        yield from self.unread
+        if self.reader is not None:
+            yield from self.reader.ending()
 
     @property
     def whole(self) -> bool:

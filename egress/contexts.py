@@ -26,6 +26,8 @@ from amem.model.label import Label
 
 _PARSED_BYTES = 8 << 20
 """An answer longer than this is kept, and the tools it asks for are not read."""
+MOST_PLAIN_BYTES = 64 << 20
+"""Of a body without its encoding, unless another bound is asked for."""
 _SHORT_BYTES = 1 << 16
 _PART_BYTES = 1 << 20
 """A longer one is looked through for credentials by so much at a time."""
@@ -153,11 +155,11 @@ class Contexts:
         encoding = context.content_encoding
         tools = self._tools(context, answer)
         response = None
-        read = plain(bytes(answer.head), encoding) if answer is not None and answer.head is not None else None
+        read = plain(bytes(answer.head), encoding, _PARSED_BYTES) if answer is not None and answer.head is not None else None
         if answer is not None and read is not None and (masked := self._mask(read)) != read:  # what was compressed is kept as it reads
             answer.drop()
             response, encoding = _stored(self._blobs, masked), ""
-        if answer is not None and answer.head is None:
+        if answer is not None and read is None:
             response, encoding = self._sealed(answer, context.call, encoding)
         elif answer is not None and response is None:
             response = answer.finish()
@@ -178,7 +180,7 @@ class Contexts:
         return text.encode("utf-8", "backslashreplace") + b"\n"  # half of a surrogate pair is an escape in JSON too
 
     def _sealed(self, answer: "_Answer", call: str, encoding: str) -> tuple[str, str]:
-        """Store a long answer, a part at a time without its credentials; the name, and the encoding that it is kept in."""
+        """Store an answer that is long as it came or as it reads, a part at a time without its credentials; its name and encoding."""
         masked, changed = _Answer(self._blobs, f"{call}.masked", held_bytes=_SHORT_BYTES), False
         try:
             for part in _parts(answer.plain(encoding)):
@@ -227,13 +229,16 @@ class _Answer:
             self.head = None
 
     def plain(self, encoding: str) -> Iterator[bytes]:
-        """Of a long one, what was written, without its encoding. Raises LookupError for one that is not known, DecodeError."""
+        """What was written, without its encoding. Raises LookupError for one that is not known, DecodeError."""
         import zstandard
 
-        assert self._file is not None
         found = decoder(encoding)
         if found is None:
             raise LookupError(encoding)
+        if self._file is None:
+            assert self.head is not None
+            yield from found.feed(bytes(self.head))
+            return
         self._end()
         unpacker: Any = zstandard.ZstdDecompressor()
         with open(self._path, "rb") as file:
@@ -316,15 +321,22 @@ def _stands(file: BinaryIO, path: str) -> bool:
         return False
 
 
-def plain(body: bytes, encoding: str) -> bytes | None:
-    """A body without its encoding; None where amem does not know it or it does not hold."""
+def plain(body: bytes, encoding: str, most_bytes: int = MOST_PLAIN_BYTES) -> bytes | None:
+    """A body without its encoding; None where amem does not know it, it does not hold, or it comes to more than `most_bytes`."""
     if not encoding:
         return body
-    found = decoder(encoding)
+    if (found := decoder(encoding)) is None:
+        return None
+    pieces, size = [], 0
     try:
-        return b"".join(found.feed(body)) if found is not None else None
+        for piece in found.feed(body):
+            size += len(piece)
+            if size > most_bytes:
+                return None
+            pieces.append(piece)
     except DecodeError:
         return None
+    return b"".join(pieces)
 
 
 def _compressor() -> Any:

@@ -11,8 +11,11 @@ from typing import Any, Protocol
 _STEP_BYTES = 1 << 18
 _ZSTD_SLICE_BYTES = 512
 """A zstd block of four bytes can stand for 128 KB, and its decoder has no output limit; so it is fed in slices."""
-MAX_RATIO = 1000
+MAX_RATIO = 100
+"""A model that says one word for ever comes to less; a bomb to ten times that and more."""
 _FREE_BYTES = 64 << 20
+MAX_FRAMES = 4096
+"""How many gzip members or zstd frames may follow one another: each takes a decoder of its own, and may stand for nothing."""
 
 
 class DecodeError(Exception):
@@ -23,7 +26,7 @@ class Decoder(Protocol):
     """Decodes a body in pieces."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The decoded pieces of these bytes, each small. Raises DecodeError."""
+        """The decoded pieces of these bytes, each small and some empty, so that others have their turn. Raises DecodeError."""
         ...
 
 
@@ -33,10 +36,7 @@ def decoder(content_encoding: str) -> Decoder | None:
     names = [name for name in names if name != "identity"]
     if len(names) > 3 or not all(name in _DECODERS for name in names):
         return None
-    if not names:
-        return _Plain()
-    chain: list[Decoder] = [_DECODERS[name]() for name in reversed(names)]
-    return _Bounded(chain[0] if len(chain) == 1 else _Chain(chain))
+    return _Chain([_DECODERS[name]() for name in reversed(names)]) if names else _Plain()
 
 
 class _Plain:
@@ -45,38 +45,31 @@ class _Plain:
 
 
 class _Chain:
+    """One codec after the other. Refuses what expands more than `MAX_RATIO` times once it is large, in whichever of them."""
+
     def __init__(self, steps: list[Decoder]) -> None:
         self._steps = steps
+        self._in = 0
+        self._out = [0] * len(steps)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        yield from self._from(0, data)
+        self._in += len(data)
+        try:
+            yield from self._from(0, data)
+        except _faults() as error:
+            raise DecodeError(str(error)) from error
 
     def _from(self, step: int, data: bytes) -> Iterator[bytes]:
         if step == len(self._steps):
             yield data
             return
         for piece in self._steps[step].feed(data):
+            self._out[step] += len(piece)
+            if self._out[step] > _FREE_BYTES and self._out[step] > MAX_RATIO * self._in:
+                raise DecodeError("expands beyond any sense")
             yield from self._from(step + 1, piece)
-
-
-class _Bounded:
-    """Refuses what expands more than `MAX_RATIO` times once it is large, whichever codec did it."""
-
-    def __init__(self, inner: Decoder) -> None:
-        self._inner = inner
-        self._in = 0
-        self._out = 0
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        self._in += len(data)
-        try:
-            for piece in self._inner.feed(data):
-                self._out += len(piece)
-                if self._out > _FREE_BYTES and self._out > MAX_RATIO * self._in:
-                    raise DecodeError("expands beyond any sense")
-                yield piece
-        except _faults() as error:
-            raise DecodeError(str(error)) from error
+            if step + 1 < len(self._steps):
+                yield b""  # much may come out of one codec and nothing out of the next
 
 
 class _Zlib:
@@ -87,6 +80,7 @@ class _Zlib:
         self._inner = zlib.decompressobj(31 if gzip else 15)
         self._head = b""
         self._sure = gzip
+        self._frames = 1
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         if not self._sure:
@@ -102,6 +96,7 @@ class _Zlib:
             if self._inner.eof:
                 if not self._gzip:
                     return
+                self._frames = _one_more(self._frames)
                 self._inner = zlib.decompressobj(31)
             piece = self._inner.decompress(data, _STEP_BYTES)
             if piece:
@@ -133,17 +128,25 @@ class _Zstd:
         # 8 MB is the window that RFC 9659 allows on the web.
         self._make: Callable[[], Any] = lambda: zstandard.ZstdDecompressor(max_window_size=8 << 20).decompressobj()
         self._inner: Any = self._make()
+        self._frames = 1
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         for start in range(0, len(data), _ZSTD_SLICE_BYTES):
             rest = data[start : start + _ZSTD_SLICE_BYTES]
             while rest:
                 if self._inner.eof:
+                    self._frames = _one_more(self._frames)
                     self._inner = self._make()
                 piece = self._inner.decompress(rest)
                 if piece:
                     yield piece
                 rest = self._inner.unused_data if self._inner.eof else b""
+
+
+def _one_more(frames: int) -> int:
+    if frames == MAX_FRAMES:
+        raise DecodeError("has more frames than anybody sends")
+    return frames + 1
 
 
 _DECODERS: dict[str, Callable[[], Decoder]] = {

@@ -316,6 +316,13 @@ class Call:
     answers: int = 1
     """How many answers it asks for, each with so much output."""
 
+    def sent(self) -> "Call":
+        """The same without its body, whose values may be many times its size."""
+        return Call(
+            kind=self.kind, dialect=self.dialect, path=self.path, query=self.query, model=self.model, stream=self.stream, body=None,
+            max_output=self.max_output, answers=self.answers,
+        )  # fmt: skip
+
 
 MODEL_FORM = re.compile(r"[\x21-\x7e]{1,256}")
 

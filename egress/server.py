@@ -10,8 +10,7 @@ The listener names the session: one application serves one session, and nothing 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from aiohttp import ClientError, ClientResponse, ConnectionTimeoutError, HttpVersion11, web
 from aiohttp.typedefs import Handler
@@ -28,7 +27,6 @@ from amem.egress.lanes import Lanes
 from amem.egress.listener import TUNNELS
 from amem.egress.listener import Serving as Serving
 from amem.egress.listener import serve as serve
-from amem.egress.members import short_members
 from amem.egress.meter import Meter
 from amem.egress.replies import Reply
 from amem.egress.routes import Route
@@ -46,6 +44,10 @@ BODY_TIMEOUT_S = 30.0
 """For the whole body: it comes over loopback. A body whose chunks go wrong ends here too, as aiohttp waits on (3.14)."""
 _OFTEN = ("/v1/messages", "/v1/responses", "/v1/chat/completions")
 """Paths that aiohttp finds at once; for any other it tries the pattern after each of their parts."""
+SETTLE_S = 5.0
+"""At the end of a session, for answers that are still being read for what they used; what was read by then is a floor."""
+_DECODED_BYTES = 1 << 16
+"""Of an encoded body, at a time."""
 WHOLE_BYTES = 1 << 20
 """An answer up to this length goes out in one write."""
 
@@ -83,6 +85,7 @@ class _Egress:
         self._lanes = Lanes(access.slots)
         self._upstream: Upstream | None = None
         self._held = Held()
+        self._settling: set[asyncio.Task[None]] = set()
         self._key = access.credential.reveal().encode() if access.credential is not None else None
 
     async def life(self, _: web.Application) -> AsyncIterator[None]:
@@ -92,6 +95,11 @@ class _Egress:
         renewing = asyncio.create_task(reservations.renew()) if reservations is not None else None
         yield
         await self._whose.close()
+        if self._settling:
+            await asyncio.wait(self._settling, timeout=SETTLE_S)
+            for settling in self._settling:
+                settling.cancel()
+            await asyncio.gather(*self._settling, return_exceptions=True)
         await self._upstream.close()
         if reservations is not None and renewing is not None:
             renewing.cancel()
@@ -127,7 +135,7 @@ class _Egress:
             body = await self._body(request, dialect, share.holds)
             if isinstance(body, Reply):
                 return _answer(body)
-            plain = _decoded(body, request.headers.get("content-encoding", ""))
+            plain = await _decoded(body, request.headers.get("content-encoding", ""))
             if isinstance(plain, Malformed):
                 return _answer(replies.error(dialect, 400, "malformed", plain.why))
             if plain is not body and not share.holds(len(plain)):
@@ -171,7 +179,7 @@ class _Egress:
             headers = self._outgoing(request, route, plain=data is not body)
             self._begin_context(attempt, data)
             # What was read of the body may be many times its size, and nobody looks at it from here on.
-            attempt.call = replace(attempt.call, body=None)
+            attempt.call = attempt.call.sent()
             del call, shaped
             return await self._forward(request, attempt, headers, data)
         except asyncio.CancelledError:
@@ -185,12 +193,35 @@ class _Egress:
             if attempt.heard_s is not None and attempt.call.kind is Kind.CALL:
                 self._gate.ended(attempt.call, attempt.route, now_s, whole=attempt.whole, silent_s=now_s - attempt.heard_s)
             if attempt.counted:
-                row = attempt.row(self._access, now_s)
-                if row.alarm == REQUIRE_BROKEN:
-                    self._gate.broken(attempt.route)
-                self._meter.record(row)
-                if self._access.reservations is not None:
-                    self._access.reservations.left(attempt.id)
+                self._settle(attempt, now_s)
+
+    def _settle(self, attempt: Attempt, ended_s: float) -> None:
+        """Record a call that is over: at once, unless much of its answer is still to be read, for which the others do not wait."""
+        left = attempt.to_read()
+        for _ in left:
+            settling = asyncio.create_task(self._settled(attempt, ended_s, left), name="settling")
+            self._settling.add(settling)
+            settling.add_done_callback(self._settling.discard)
+            return
+        self._record(attempt, ended_s)
+
+    async def _settled(self, attempt: Attempt, ended_s: float, left: Iterator[None]) -> None:
+        try:
+            for _ in left:
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            attempt.partial = True
+            raise
+        finally:
+            self._record(attempt, ended_s)
+
+    def _record(self, attempt: Attempt, ended_s: float) -> None:
+        row = attempt.row(self._access, ended_s)
+        if row.alarm == REQUIRE_BROKEN:
+            self._gate.broken(attempt.route)
+        self._meter.record(row)
+        if self._access.reservations is not None:
+            self._access.reservations.left(attempt.id)
 
     # ---- before anything leaves --------------------------------------------------------
 
@@ -278,7 +309,7 @@ class _Egress:
                 return _answer(self._failed(attempt, 502, f"upstream_{what}", why))
             if call.kind is Kind.CALL and answer.status < 300:
                 attempt.reader = UsageReader(
-                    call.dialect, answer.headers.get("content-type", ""), answer.headers.get("content-encoding", ""), short=short_members
+                    call.dialect, answer.headers.get("content-type", ""), answer.headers.get("content-encoding", "")
                 )
             length = answer.content_length
             if answer.status >= 400 or (length is not None and length <= WHOLE_BYTES):
@@ -301,25 +332,23 @@ class _Egress:
         except (ClientError, OSError):
             return _answer(self._failed(attempt, 502, "upstream_cut", f"{name} broke off its answer"))
         attempt.first_s = asyncio.get_running_loop().time()
-        headers, out_body = self._scrubbed(flow.incoming(answer.headers.items()), body)
+        headers, out_body = await self._scrubbed(flow.incoming(answer.headers.items()), body)
         out = web.Response(status=answer.status, reason=answer.reason, headers=headers, body=out_body)
         try:
             with contextlib.suppress(ConnectionError):  # the harness went; what it asked for was used all the same
                 await out.prepare(request)
                 await out.write_eof()
         finally:
-            if attempt.reader is not None:
-                attempt.reader.feed(body)
             if attempt.context is not None:
                 attempt.context.content_encoding = _header(headers, "content-encoding")
-                attempt.context.feed(out_body)
+            attempt.passed(out_body, body)
         return out
 
-    def _scrubbed(self, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+    async def _scrubbed(self, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
         """Without the key, which some upstreams repeat in an error; everything else stays as it came."""
         if self._key is None:
             return headers, body
-        plain = _decoded(body, _header(headers, "content-encoding"))
+        plain = await _decoded(body, _header(headers, "content-encoding"))
         if isinstance(plain, bytes) and self._key in plain:
             body = scrub.scrubbed(plain, self._key)
             headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
@@ -328,7 +357,7 @@ class _Egress:
 
     async def _stream(self, request: web.Request, attempt: Attempt, answer: ClientResponse) -> web.StreamResponse:
         """Pass an answer as it comes: each piece out before the next is read, so a slow harness holds the provider back."""
-        headers, _ = self._scrubbed(flow.incoming(answer.headers.items()), b"")
+        headers, _ = await self._scrubbed(flow.incoming(answer.headers.items()), b"")
         out = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
         if answer.content_length is not None:
             out.content_length = answer.content_length
@@ -338,16 +367,22 @@ class _Egress:
             async for piece in answer.content.iter_any():
                 if attempt.first_s is None:
                     attempt.first_s = asyncio.get_running_loop().time()
+                ended = answer.content.at_eof()
                 if scrubber is not None:
-                    piece = scrubber.feed(piece)
-                    if not piece:
-                        continue
-                await out.write(piece)
+                    piece = scrubber.feed(piece) + (scrubber.end() if ended else b"")
+                steps = attempt.passed(piece)
+                if ended:  # the end goes out with what it came with
+                    await out.write_eof(piece)
+                    break
+                if piece:
+                    await out.write(piece)
                 attempt.heard_s = asyncio.get_running_loop().time()
-                attempt.passed(piece)
-            if scrubber is not None and (rest := scrubber.end()):
-                await out.write(rest)
+                for _ in steps:
+                    await asyncio.sleep(0)
+            else:
+                rest = scrubber.end() if scrubber is not None else b""
                 attempt.passed(rest)
+                await out.write_eof(rest)
         except (ClientError, OSError) as error:
             # Either side broke off. What is out cannot be taken back; cutting the connection tells the harness that more was to come.
             attempt.partial = True
@@ -355,8 +390,6 @@ class _Egress:
             if request.transport is not None:
                 request.transport.abort()
             answer.close()
-            return out
-        await out.write_eof()
         return out
 
 
@@ -365,8 +398,8 @@ def _full(dialect: Dialect) -> Reply:
     return replies.busy(dialect, f"requests of {most} are under way, which is the most that one session may hold", weight.AGAIN_S)
 
 
-def _decoded(body: bytes, content_encoding: str) -> bytes | Malformed:
-    """A request's body without its encoding, in bounded memory."""
+async def _decoded(body: bytes, content_encoding: str) -> bytes | Malformed:
+    """A body without its encoding, in bounded memory, and others have their turn meanwhile."""
     if not content_encoding:
         return body
     decoder = encodings.decoder(content_encoding)
@@ -374,11 +407,13 @@ def _decoded(body: bytes, content_encoding: str) -> bytes | Malformed:
         return Malformed(f"content-encoding {content_encoding[:40]!r} is not one that can be read here")
     pieces, size = [], 0
     try:
-        for piece in decoder.feed(body):
-            size += len(piece)
-            if size > MAX_BODY_BYTES:
-                return Malformed("the body expands beyond what a request may have")
-            pieces.append(piece)
+        for start in range(0, len(body), _DECODED_BYTES):
+            for piece in decoder.feed(body[start : start + _DECODED_BYTES]):
+                size += len(piece)
+                if size > MAX_BODY_BYTES:
+                    return Malformed("the body expands beyond what a request may have")
+                pieces.append(piece)
+                await asyncio.sleep(0)
     except encodings.DecodeError:
         return Malformed("the body is not in the encoding it names")
     return b"".join(pieces)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 MAX_EVENT_BYTES = 32 << 20
 """Responses repeats the whole answer, images too, in its last event; a longer event is dropped and said so."""
+MAX_LINES = 10_000
+"""An event of more lines is dropped too: 32 MB of short ones would be a GB of lines."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -25,7 +27,7 @@ class SseReader:
         self.wanted: tuple[bytes, ...] = ()
         """When set, events with none of these in them may be left out: most of a long answer is passed over without being split."""
         self.dropped = 0
-        """Events that were longer than `max_event_bytes`."""
+        """Events that were longer than `max_event_bytes`, or had more than `MAX_LINES`."""
         self._max = max_event_bytes
         self._pieces: list[bytes] = []
         self._size = 0
@@ -111,7 +113,7 @@ class SseReader:
         block = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
-        if self._dropping:
+        if self._dropping or block.count(b"\n") >= MAX_LINES:
             self._dropping = False
             self.dropped += 1
         elif block and (not self.wanted or any(one in block for one in self.wanted)) and (event := parse(block)) is not None:

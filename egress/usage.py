@@ -1,7 +1,8 @@
 """Read what a model call used from the bytes of its answer, in any dialect, framing, encoding and split.
 
-Pure: no socket, no clock, and no copy of the answer beyond one event (or one JSON body). `feed` never raises: the bytes
+Pure: no socket, no clock, and no copy of the answer beyond one event (or a short JSON body). `feed` never raises: the bytes
 belong to somebody else and pass whatever they are. A figure that was not told is unknown, with a reason, and never zero.
+However long an answer is or becomes, it can be read in short steps (`steps`), between which other work goes on.
 
 Normalised as `amem.model.call.Usage`: input without cache (Anthropic's excludes it, OpenAI's and Gemini's include it),
 output with reasoning (Gemini's and xAI's leave it out). An arithmetic rule is applied only where the answer's own total
@@ -14,12 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from amem.egress import weight
 from amem.egress.encodings import DecodeError, decoder
-from amem.egress.sse import SseReader
+from amem.egress.members import MemberReader
+from amem.egress.sse import Event, SseReader
 from amem.model.call import Dialect, Usage
 
-MAX_JSON_BYTES = 64 << 20
+_SHORT_BYTES = 1 << 18
+"""A JSON text up to this length is read whole; of a longer one the members that say something, as they come."""
+_STEP_BYTES = 1 << 16
+_MEMBER_STEP_BYTES = 1 << 13
+"""The members of bytes that were made to be slow take a few milliseconds for so many."""
 _LARGEST = 1 << 53
 _LOOK_AT_EVENTS = 4
 _loads = json.JSONDecoder().decode
@@ -44,16 +49,7 @@ class Metered(NamedTuple):
 class UsageReader:
     """`feed` the bytes of one answer as they passed, then ask for `result` once."""
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        content_type: str = "",
-        content_encoding: str = "",
-        *,
-        short: Callable[[str], Mapping[str, Any]] | None = None,
-    ) -> None:
-        """`short` reads the short members of an object that is too heavy to be read whole, and raises ValueError for what is none."""
-        self._short = short
+    def __init__(self, dialect: Dialect, content_type: str = "", content_encoding: str = "") -> None:
         self._seen = _Seen()
         self._read = _READERS[dialect]
         self._words, self._needle = _NEEDLES[dialect]
@@ -61,25 +57,48 @@ class UsageReader:
         self._event_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._decoder = decoder(content_encoding)
         self._fault = None if self._decoder is not None else "unknown_encoding"
+        self._strange = False
         self._sse: SseReader | None = None
         self._json: list[bytes] | None = None
         self._json_bytes = 0
+        self._members: MemberReader | None = None
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the body, still encoded as they came."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: bytes) -> Iterator[None]:
+        """The same in steps of a few milliseconds at most, whatever the bytes are: a short piece is none, it is read at once."""
         if self._fault is not None:
             return
         assert self._decoder is not None
         try:
-            for piece in self._decoder.feed(data):
-                self._take(piece)
+            for coded in _parts(data, _STEP_BYTES):
+                for plain in self._decoder.feed(coded):
+                    for part in _parts(plain, _STEP_BYTES):
+                        yield from self._take(part)
+                        if self._strange:
+                            return
+                        if len(part) in (0, _STEP_BYTES):
+                            yield
+                if len(coded) == _STEP_BYTES:
+                    yield
         except DecodeError:
             self._fault = "bad_encoding"
 
+    def ending(self) -> Iterator[None]:
+        """What a stream left unfinished, read in such steps; nothing is fed any more."""
+        if self._sse is not None:
+            yield from self._events(self._sse.end())
+
     def result(self) -> Metered:
         """What the answer said. An answer that stopped in the middle gives what it had said by then."""
-        if self._sse is not None:
-            self._events(self._sse.end())
+        for _ in self.ending():
+            pass
+        if self._members is not None:
+            self._seen.done = self._members.done
+            self._fault = self._fault or ("too_large" if self._members.given_up else None if self._members.done else "cut")
         elif self._json is not None and self._fault is None:
             self._fault = self._whole(b"".join(self._json))
         seen = self._seen
@@ -92,20 +111,22 @@ class UsageReader:
             reason = self._fault or complete_without
         return Metered(usage, seen.model, seen.response_id, seen.done and self._fault is None, reason, seen.said)
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes) -> Iterator[None]:
         if self._sse is not None:
-            self._events(self._sse.feed(data))
+            yield from self._events(self._sse.feed(data))
+        elif self._members is not None:
+            yield from self._long(self._members, data)
         elif self._json is not None:
-            self._keep(data)
+            yield from self._keep(data)
         elif shape := self._shape(data):
             if shape == "sse":
                 self._sse = SseReader()
             elif shape == "json":
                 self._json = []
             else:
-                self._fault = "unknown_shape"
+                self._fault, self._strange = "unknown_shape", True
                 return
-            self._take(data)
+            yield from self._take(data)
 
     def _shape(self, data: bytes) -> str | None:
         """By the first byte that is not blank: gateways have sent JSON under text/event-stream, and the reverse."""
@@ -116,22 +137,28 @@ class UsageReader:
             return "json"
         return "sse" if self._event_stream or start[:1] in (b"d", b"e", b"i", b"r", b":") else "unknown"
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes) -> Iterator[None]:
         assert self._json is not None
+        self._json.append(data)
         self._json_bytes += len(data)
-        if self._json_bytes > MAX_JSON_BYTES:
+        if self._json_bytes > _SHORT_BYTES:
+            self._members, held = MemberReader(_TELLING, _WRAPS), b"".join(self._json)
             self._json.clear()
-            self._fault = "too_large"
-        else:
-            self._json.append(data)
+            yield from self._long(self._members, held)
 
-    def _events(self, events: list[Any]) -> None:
+    def _long(self, reader: MemberReader, data: bytes) -> Iterator[None]:
+        for part in _parts(data, _MEMBER_STEP_BYTES):
+            for value in reader.feed(part):
+                self._read(value, self._seen)
+            yield
+
+    def _events(self, events: list[Event]) -> Iterator[None]:
         for event in events:
             data = event.data
             # Parsing each delta of a long answer would cost more than passing it on; most cannot hold a figure. The first few
             # are looked at whatever they hold, for the model's name.
             if self._looked >= _LOOK_AT_EVENTS:
-                if self._needle.search(data) is None:
+                if len(data) <= _SHORT_BYTES and self._needle.search(data) is None:
                     continue
             else:
                 self._looked += 1
@@ -142,18 +169,15 @@ class UsageReader:
                 continue
             if not data.startswith(b"{"):
                 continue
+            if len(data) > _SHORT_BYTES:
+                yield from self._long(MemberReader(_TELLING, _WRAPS), data)
+                continue
             try:
-                text = data.decode()
-                value = self._light(text) if weight.is_heavy(text) else _loads(text)
+                value = _loads(data.decode())
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 self._read(value, self._seen)
-
-    def _light(self, text: str) -> Mapping[str, Any]:
-        if self._short is None:
-            raise ValueError("too heavy")
-        return self._short(text)
 
     def _whole(self, body: bytes) -> str | None:
         """Read a JSON body; the fault it has, or None."""
@@ -161,13 +185,6 @@ class UsageReader:
             text = body.removeprefix(b"\xef\xbb\xbf").decode()
         except UnicodeDecodeError:
             return "bad_json"
-        if weight.is_heavy(text):
-            try:
-                self._read(self._light(text), self._seen)
-            except (ValueError, RecursionError):
-                return "too_large"
-            self._seen.done = True
-            return None
         try:
             value = _loads(text)
         except RecursionError:
@@ -187,6 +204,14 @@ class UsageReader:
                 self._read(element, self._seen)
         self._seen.done = True
         return None
+
+
+def _parts(data: bytes, size: int) -> Iterator[bytes]:
+    if len(data) <= size:
+        yield data
+        return
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
 
 
 def _elements(text: str) -> Iterator[dict[str, Any]]:
@@ -417,3 +442,9 @@ _NEEDLES: Mapping[Dialect, tuple[tuple[bytes, ...], re.Pattern[bytes]]] = {
     Dialect.GEMINI: ((b"usageMetadata", b"finishReason", b"blockReason"), re.compile(rb"usageMetadata|finishReason|blockReason")),
 }
 """What an event with figures has in it: words, found at ten times the speed of a pattern in what has none, and the pattern."""
+_WRAPS = ("response", "message")
+"""Members that may hold the answer itself, in an event or an envelope."""
+_TELLING = (
+    "type", "id", "model", "usage", "x_groq", "choices", "responseId", "modelVersion", "usageMetadata", "candidates", "promptFeedback",
+)  # fmt: skip
+"""Members that the readers above look at."""

@@ -1,7 +1,7 @@
 """What the bodies of a session may take of the machine: bytes together, and values of one JSON text.
 
-Pure. As Python's objects twenty MB of `[],` are half a GB and seconds of the loop, so the values are counted before a text is read. A
-request with too many is refused, since its rules need all of it; of such an answer only the short members are read (`members`).
+Pure. As Python's objects twenty MB of `[],` are half a GB and seconds of the loop, so the values are counted before a request is read,
+and one with too many is refused, since its rules need all of it. Of a long answer only some members are read (`members`).
 """
 
 from dataclasses import dataclass

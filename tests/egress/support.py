@@ -110,6 +110,10 @@ class Session:
     def rows(self) -> list[dict[str, Any]]:
         """Every row of the usage store, in order."""
         self.meter.flush()
+        return self.kept()
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The rows that are in the usage store, when the meter is closed too."""
         connection = database.connect(self.root.usage, durable=False)
         try:
             cursor = connection.execute("select * from calls order by rowid")

@@ -111,8 +111,8 @@ def test_a_cut_whole_answer_is_unmetered_and_not_zero() -> None:
         ("", b'{"usage":{"prompt_tokens":true,"completion_tokens":2}}', "bad_figures"),
         ("", b'{"usage":{"prompt_tokens":1e99,"completion_tokens":2}}', "bad_figures"),
         ("", b"[" * 200_000, "bad_json"),
-        ("", b"[" * 600_000, "too_large"),
-        ("", b'{"a":[' + b"[]," * 300_000 + b"0]}", "too_large"),
+        ("", b"[" * 600_000, "cut"),
+        ("", b'{"a":[' + b"[]," * 300_000 + b"0]}", "no_usage"),
     ],
 )
 def test_what_cannot_be_read_is_unmetered_with_its_reason(content_encoding: str, data: bytes, reason: str) -> None:
@@ -267,3 +267,32 @@ def test_no_bytes_make_the_reader_raise_or_invent_usage(dialect: Dialect, pieces
     found = read(dialect, *pieces, content_encoding=content_encoding)
     assert found.usage is None
     assert found.unmetered_reason is not None
+
+
+_EMPTY = b"[]," * 250_000 + b"0"
+_WHOLE = (
+    b'{"type":"message","id":"msg_1","model":"m","content":[%s,[],[],[],[],[],[],[],[]],"usage":{"input_tokens":7,"output_tokens":3}}'
+    % _EMPTY
+)
+LONG: dict[str, tuple[Dialect, bytes]] = {
+    "whole": (Dialect.ANTHROPIC, _WHOLE),
+    "an event": (
+        Dialect.RESPONSES,
+        b'data: {"type":"response.completed","response":{"id":"resp_1","model":"m","output":[%s,[],[],[],[],[],[],[],[]],'
+        b'"usage":{"input_tokens":7,"output_tokens":3}}}\n\n' % _EMPTY,
+    ),
+    "embeddings": (
+        Dialect.CHAT,
+        b'{"data":[{"embedding":[%s]}],"model":"m","id":"e","usage":{"prompt_tokens":7,"completion_tokens":3}}'
+        % (b"0.1," * 600_000 + b"0"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_an_answer_with_very_many_values_is_metered_in_steps(case: str) -> None:
+    dialect, body = LONG[case]
+    reader = UsageReader(dialect)
+    assert sum(1 for _ in reader.steps(body)) >= 100
+    told = reader.result()
+    assert (told.usage, told.model, told.complete) == (Usage(input=7, output=3), "m", True)
