@@ -396,7 +396,7 @@ def p37() -> Held:
 def p38() -> Held:
     children = []
     try:
-        for _ in range(FACTS["processes"] + 50):
+        for _ in range(FACTS["processes"] + 4):  # above the kernel's bound, below the launcher's, which would end all probes of root
             pid = os.fork()
             if pid == 0:
                 signal.pause()
