@@ -21,7 +21,10 @@ class Cause(NamedTuple):
     fix: str
 
 
-FORBIDDEN = Cause("this machine does not let you make user namespaces", "run on a kernel that allows them, or ask its administrator")
+CHROOT = Cause("this is a chroot, where the kernel makes no user namespace", "start amem outside of it, or enter it by pivot_root(8)")
+FORBIDDEN = Cause(
+    "this machine does not let you make user namespaces", "run on a kernel that allows them, not in a chroot, or ask its administrator"
+)
 BY_APPARMOR = Cause(
     "AppArmor takes every power out of a new user namespace here (kernel.apparmor_restrict_unprivileged_userns=1)",
     "amem doctor --apparmor | sudo tee /etc/apparmor.d/amem >/dev/null && sudo apparmor_parser -r /etc/apparmor.d/amem",
@@ -58,6 +61,8 @@ def cause(verb: str, number: int) -> Cause | None:
             return BY_APPARMOR
         if read(CLONE_SWITCH) == "0":
             return SWITCHED_OFF
+        if verb == "clone" and _in_chroot():
+            return CHROOT
         return FORBIDDEN if verb in ("clone", "map", "loopback", "private") else None
     return None
 
@@ -69,6 +74,12 @@ def error(verb: str, number: int, why: str, name: str) -> SandboxError:
     if known is None:
         return SandboxError(verb, what, errno=number)
     return SandboxError(verb, f"{what}: {known.why}", hint=known.fix, errno=number)
+
+
+def _in_chroot() -> bool:
+    """Whether nothing is mounted at what is `/` here. A chroot into a mount of its own cannot be told from a machine."""
+    mounts = read("/proc/self/mountinfo").splitlines()
+    return bool(mounts) and all(line.split(" ")[4] != "/" for line in mounts)
 
 
 def read(path: str) -> str:

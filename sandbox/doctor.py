@@ -70,7 +70,7 @@ def launches(timeout_s: float = 10.0) -> Check:
 def _try(stage: Stage, base: str, timeout_s: float) -> int:
     for folder in ("work", "home"):
         os.mkdir(f"{base}/{folder}", 0o700)
-    env = tuple(base_env({}, "/home/agent", "agent").items())
+    env = tuple(base_env({}, "/home/agent", "agent", host.search_path()).items())
     spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
     running = stage.start(spec, plan(spec, host.facts(spec)), timeout_s)
     code = running.wait(lambda stream, data: None, timeout_s)
@@ -183,9 +183,8 @@ def _cgroup() -> Check:
     if scope.bus(os.environ) and _takes_into_scope():
         return Check("backend", name, "ok", f"version {version}; your service manager puts a session into a scope with its limits")
     why = (
-        f"version {version}, and no service manager of yours that makes a scope: the kernel bounds the memory of each process and the "
-        "number of tasks; "
-        "the memory of a whole session is looked at once a second, and a session above it is ended"
+        f"version {version}, and no service manager of yours that makes a scope with a bound on memory: the kernel bounds the memory of "
+        "each process and the number of tasks; the memory of a whole session is looked at once a second, and a session above it is ended"
     )
     return Check("backend", name, "weak", why)
 
@@ -195,7 +194,12 @@ def _takes_into_scope() -> bool:
     with subprocess.Popen(["sleep", "30"], stdin=subprocess.DEVNULL) as process:
         try:
             name = f"doctor-{process.pid}"
-            return scope.hold(name, process.pid, Limits(), os.environ) and scope.holds(name, process.pid)
+            if not (scope.hold(name, process.pid, Limits(), os.environ) and scope.holds(name, process.pid)):
+                return False
+            memory = scope.memory(name, process.pid)  # a manager takes the limit, and says nothing, where it was not given the controller
+            if memory is not None:
+                memory.close()
+            return memory is not None
         finally:
             process.kill()
 

@@ -102,7 +102,8 @@ def facts(spec: SandboxSpec) -> HostFacts:
 
 def shell(programs: str = "") -> str:
     """The shell inside: not every system has a bash where scripts look for it."""
-    return next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.lexists(programs + path)), "/bin/sh")
+    places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *(() if programs else _EXTRA_PROGRAMS)))
+    return next((path for path in places if os.path.lexists(programs + path)), "/bin/sh")
 
 
 def search_path() -> str:

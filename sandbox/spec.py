@@ -243,13 +243,13 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def interpreter_binds(executable: str, prefix: str, base_prefix: str) -> tuple[Bind, ...]:
-    """The read-only binds that let `executable` run inside at its own path.
+def interpreter_binds(executable: str, *prefixes: str) -> tuple[Bind, ...]:
+    """The read-only binds that let `executable`, installed below these prefixes, run inside at its own path.
 
     RPATH and pyvenv.cfg hold absolute names, so source and target are equal. What /usr already holds needs no bind; a folder inside
-    another one of the list is covered by it. `executable` may be a link out of `prefix`; its folder is bound only when neither holds it.
+    another one of the list is covered by it. `executable` may be a link out of its prefix; its folder is bound only when none holds it.
     """
-    folders = [path for path in (base_prefix, prefix) if not is_below(path, "/usr") and not is_below(path, "/nix/store")]
+    folders = [path for path in prefixes if not is_below(path, "/usr") and not is_below(path, "/nix/store")]
     here = posixpath.dirname(executable)
     if not any(is_below(here, path) for path in (*folders, "/usr", "/bin", "/nix/store")):
         folders.append(here)

@@ -16,10 +16,17 @@ from amem.settings.root import Root
 _PACKAGE = Path(amem.__file__).parent
 _MODULES = ("__init__.py", "hooks/*.py", "sandbox/__init__.py", "sandbox/relay.py")
 _PROGRAM = """\
-#!{python} -ISB
-import sys; sys.path.append("{library}")
+{start}
+import sys; sys.path.append({library!r})
 from amem.hooks.run import main; main()
 """
+_THROUGH_SHELL = """\
+#!/bin/sh
+'''exec' {python} -ISB "$0" "$@"
+' '''"""
+"""Both languages read it: for the shell a command, for Python a text."""
+_LONGEST = 120
+"""What any kernel takes as the path of an interpreter."""
 
 
 IMAGE_PYTHON = "/usr/bin/python3"
@@ -37,20 +44,30 @@ def write_own_bin(home: str, port: int) -> None:
     folder.mkdir(parents=True, mode=0o700)
     (folder / "port").write_text(f"{port}\n")
     program = folder / "memory"
-    program.write_text(_PROGRAM.format(python=sys.executable, library=_PACKAGE.parent))
+    program.write_text(_program(os.path.realpath(sys.executable), str(_PACKAGE.parent)))
     program.chmod(0o700)
 
 
 def memory_dir(root: Root, *, image: bool = False) -> Path:
     """The folder for this version of amem; made on first use, whole or not at all."""
     sources = {str(path.relative_to(_PACKAGE)): path for pattern in _MODULES for path in sorted(_PACKAGE.glob(pattern))}
-    program = _PROGRAM.format(python=IMAGE_PYTHON if image else sys.executable, library="/opt/memory/lib")
+    program = _program(IMAGE_PYTHON if image else os.path.realpath(sys.executable), "/opt/memory/lib")
     marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
     # A checksum is enough to tell versions of our own files apart, and hashlib would cost the launch 20 ms.
     target = root.state / "inside" / f"{amem.__version__}-{crc32(f'{program}{marks}{PORT}{sys.version}'.encode()):08x}"
     if not target.is_dir():
         _make(target, program, sources)
     return target
+
+
+def _program(python: str, library: str) -> str:
+    """The hook program. The first line of a script ends its interpreter's path at a space, and is cut where it is long."""
+    start = f"#!{python} -ISB"
+    if " " in python or len(python) > _LONGEST:
+        import shlex
+
+        start = _THROUGH_SHELL.format(python=shlex.quote(python))
+    return _PROGRAM.format(start=start, library=library)
 
 
 def _make(target: Path, program: str, sources: dict[str, Path]) -> None:

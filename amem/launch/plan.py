@@ -101,6 +101,8 @@ class Plan(NamedTuple):
     place: Place
     """The work tree, and where in it the harness starts."""
     binds: tuple[Bind, ...]
+    interpreter: tuple[Bind, ...]
+    """What runs the hooks, where that is this machine's Python."""
     limits: Limits
     timeout_s: float
 
@@ -158,6 +160,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         server_tools=grant.server_tools,
         place=where,
         binds=binds,
+        interpreter=shown.interpreter(root, environment) if backend.confined and not backend.image else (),
         limits=_limits(grants.limits, asked.limits),
         timeout_s=asked.timeout_s or grants.limits.wall_clock_s,
     )

@@ -5,7 +5,6 @@ harness runs are the packages of egress and memory server imported, in their own
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -199,10 +198,9 @@ def _login(harness: "Harness", host_home: str, credentials: "Credentials") -> "C
 def _binds(found: Plan) -> tuple[spec.Bind, ...]:
     """The interpreter that runs the hooks, the harness, what the owner added, and amem itself where it lies in the tree."""
     trees = (str(found.workdir), *(bind.target for bind in found.binds if bind.writable))
-    interpreter = spec.interpreter_binds(sys.executable, sys.prefix, sys.base_prefix)
     image = found.image or ""
     binds = [
-        *(() if found.backend.image else interpreter),
+        *found.interpreter,
         *(spec.Bind(image + root, root, real=bool(image)) for root in found.program.roots),
         *found.binds,
         *(bind for tree in trees for bind in spec.own_paths(tree, *own_folders())),

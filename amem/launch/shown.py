@@ -14,7 +14,7 @@ from pathlib import Path
 import amem
 from amem.errors import UsageError
 from amem.launch.care import holds_git
-from amem.sandbox.spec import MADE_PLACES, SYSTEM_PLACES, Bind
+from amem.sandbox.spec import MADE_PLACES, SYSTEM_PLACES, Bind, interpreter_binds
 from amem.settings.root import Root
 
 SOCKET_PLACES = ("/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -118,6 +118,17 @@ def extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: b
         if path.is_relative_to(place) or place.is_relative_to(path):
             raise UsageError(f"{flag} {path}: the sandbox makes its own {place}; name a folder beside it", hint=hint)
     return Bind(str(path), str(path), writable, real=True)
+
+
+def interpreter(root: Root, environment: Mapping[str, str]) -> tuple[Bind, ...]:
+    """This Python, which runs the hooks, at its own path. Raises UsageError where that would show a home, keys or the root."""
+    what, hint = "amem's Python (each session is shown it) in", "install amem into an environment that has a folder of its own"
+    binds = interpreter_binds(os.path.realpath(sys.executable), sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix))
+    for path in (Path(os.path.realpath(bind.source)) for bind in binds):
+        if overlaps(path, root):
+            raise UsageError(f"{what} {path}: it holds the root {root.path}, or lies in it", hint=hint)
+        _check_seen(path, what, environment, hint)
+    return binds
 
 
 def homes(environment: Mapping[str, str]) -> tuple[Path, ...]:

@@ -1,11 +1,15 @@
 """Whole launches where the machine gives less than usual: the sentence that says so, and nothing left behind."""
 
+import json
 import os
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+from amem import __version__
 from amem.testing.provider import Running
 from tests.acceptance.conftest import PROJECT, Done, Place
 
@@ -23,7 +27,10 @@ def desk(place: Place, provider: Running) -> Place:
 
 def launch(desk: Place, way: tuple[str, ...], machine: str, *words: str) -> Done:
     """`amem launch` on a machine that was shaped by a script, in namespaces that end with it."""
-    command = desk.command("launch", "--harness", "command", *desk.launch_flags(), *words)
+    return shaped(desk, way, machine, desk.command("launch", "--harness", "command", *desk.launch_flags(), *words))
+
+
+def shaped(desk: Place, way: tuple[str, ...], machine: str, command: list[str]) -> Done:
     script = f'{machine}\ncode=0; "$@" || code=$?; find $ROOT/state/homes -mindepth 1 -printf "home:%P "; exit $code'
     env = {**desk.environment, "DESK": str(desk.base), "ROOT": str(desk.root), "TREE": str(desk.tree)}
     done = subprocess.run(
@@ -132,6 +139,56 @@ def test_programs_where_nix_keeps_them_are_found(desk: Place) -> None:
     done = launch(desk, MOUNTS, machine, "--", "sh", "-c", "itself; echo $SHELL; echo x > /run/current-system/made")
     assert done.out.startswith("of the store\n/bin/"), done.err
     assert "Read-only file system" in done.err
+
+
+LIKE_NIXOS = """
+N=$DESK/machine; mkdir -p $N; mount -t tmpfs x $N; mkdir -p $N/nix/store/all $N/bin $N/usr/bin $N/etc/ssl $N/run/current-system $N/old
+mount --bind /usr $N/nix/store/all
+ln -s /nix/store/all $N/run/current-system/sw; ln -s /nix/store/all/bin/sh $N/bin/sh; ln -s /nix/store/all/bin/env $N/usr/bin/env
+for name in lib lib64; do ln -s nix/store/all/$name $N/$name; done
+cp -a /etc/passwd /etc/group /etc/ld.so.* $N/etc; ln -s ../run/systemd/resolve/stub-resolv.conf $N/etc/resolv.conf
+ln -s /nix/store/all/share/zoneinfo/Etc/UTC $N/etc/localtime
+for path in /*; do
+  case $path in
+    /usr|/bin|/sbin|/lib*|/etc|/run|/nix) ;;
+    *) if [ -d $path ]; then mkdir -p $N$path; mount --rbind $path $N$path; fi ;;
+  esac
+done
+cd $N; pivot_root . old; export PATH=/run/current-system/sw/bin:$PATH; umount -l /old; cd "$HERE"
+"""
+
+
+@pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="this Python lies in /usr, which such a machine has not")
+def test_a_machine_like_nixos(desk: Place) -> None:
+    """Nothing but `/bin/sh` and `/usr/bin/env` where others keep programs, libraries by links into the store, and no name to look up."""
+    machine = LIKE_NIXOS.replace("$HERE", str(PROJECT))
+    look = "ls /bin /usr/bin; git --version; /opt/memory/memory version; echo $SHELL; readlink /etc/localtime; ls /nix/store"
+    done = launch(desk, MOUNTS, machine, "--", "sh", "-c", look)
+    said = done.out.partition("home:")[0].split("\n")
+    shell = "/run/current-system/sw/bin/bash"
+    zone = "/nix/store/all/share/zoneinfo/Etc/UTC"
+    assert said[:4] == ["/bin:", "sh", "", "/usr/bin:"] and said[4] == "env" and said[5].startswith("git version"), (said, done.err)
+    assert said[6:] == [__version__, shell, zone, "all", ""], (said, done.err)
+    rows = json.loads(shaped(desk, MOUNTS, machine, desk.command("doctor", "--json")).out.partition("home:")[0])["checks"]
+    assert [row for row in rows if row["area"] == "backend" and row["state"] == "missing"] == []
+
+
+@pytest.mark.parametrize("kind", ["links", "spaces", "long"])
+def test_the_hook_program_starts_whatever_way_leads_to_python(desk: Place, kind: str) -> None:
+    folder = desk.base / {"links": "venv", "spaces": 'one\'s "own" tools', "long": "/".join(["deep" * 20] * 3)}[kind]
+    python = Path(os.path.realpath(sys.executable))
+    if kind == "links":
+        for name in ("third", "second", "first"):
+            (desk.base / name).mkdir()
+            (desk.base / name / "python3").symlink_to(python)
+            python = desk.base / name / "python3"
+    words = ["--without-pip", *(() if kind == "links" else ("--copies",))]
+    subprocess.run([python, "-m", "venv", *words, folder], check=True, timeout=120)
+    made = next(folder.glob("lib/python3*/site-packages"))
+    (made / "tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    command = [str(folder / "bin/python3"), *desk.command("launch", "--harness", "command", *desk.launch_flags())[1:]]
+    done = shaped(desk, MOUNTS, "true", [*command, "--", "/opt/memory/memory", "version"])
+    assert done.out.partition("home:")[0] == f"{__version__}\n", done.err
 
 
 def test_a_session_that_is_there_already_keeps_its_home(desk: Place) -> None:

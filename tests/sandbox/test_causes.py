@@ -44,6 +44,16 @@ def test_masked_proc_is_named() -> None:
 
 
 @needs_root
+def test_a_chroot_is_named() -> None:
+    with place("root") as here:
+        top = here.base / "top"
+        binds = f"for path in /*; do [ ! -d $path ] || (mkdir -p {top}$path; mount --rbind $path {top}$path); done"
+        script = f'{binds}; exec /usr/sbin/chroot {top} "$@"'
+        report = run_in(here, "unshare", "--mount", "sh", "-c", script, "sh")
+        assert (report["step"], report["hint"]) == ("clone", causes.CHROOT.fix), report
+
+
+@needs_root
 def test_work_tree_on_a_read_only_mount_still_launches() -> None:
     with place("root") as here:
         script = f'mount --bind {here.work} {here.work} && mount -o remount,bind,ro {here.work} && exec "$@"'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.sandbox import apparmor, causes, doctor
+from amem.sandbox import apparmor, causes, doctor, scope
 from amem.sandbox.doctor import Check
 from tests.sandbox.launching import ROOT, unavailable
 
@@ -84,3 +84,14 @@ def test_python_m_amem_is_told_that_it_can_have_no_profile(monkeypatch: pytest.M
 def test_subordinate_ids_are_explained_and_never_missing() -> None:
     row = doctor._subordinate_ids()
     assert row.state == "ok" and "/etc/subuid" in row.why
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_a_scope_without_a_bound_on_memory_is_not_called_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limited: bool) -> None:
+    """A manager that was not given the memory controller takes MemoryMax, and says nothing."""
+    monkeypatch.setattr(scope, "bus", lambda environment: True)
+    monkeypatch.setattr(scope, "hold", lambda *words: True)
+    monkeypatch.setattr(scope, "holds", lambda *words: True)
+    watched = scope.Memory(os.open(tmp_path, os.O_RDONLY)) if limited else None
+    monkeypatch.setattr(scope, "memory", lambda *words: watched)
+    assert doctor._cgroup().state == ("ok" if limited else "weak")

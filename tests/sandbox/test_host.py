@@ -46,6 +46,13 @@ def test_missing_home_is_named(tmp_path: Path) -> None:
         host.facts(spec(tmp_path, tmp_path / "absent"))
 
 
+@pytest.mark.parametrize("place", ["/usr/bin/bash", "/run/current-system/sw/bin/bash", "/run/current-system/profile/bin/bash", None])
+def test_a_shell_is_found_where_nix_and_guix_have_it(monkeypatch: pytest.MonkeyPatch, place: str | None) -> None:
+    monkeypatch.setattr(os.path, "lexists", lambda path: path == place)
+    assert host.shell() == (place or "/bin/sh")
+    assert host.shell("/image") == "/bin/sh"
+
+
 def test_git_identity_is_name_and_mail_only(tmp_path: Path) -> None:
     (tmp_path / ".gitconfig").write_text(
         '[user]\n\tname = Ada L\n\temail = "ada@example.org"\n\tsigningkey = X\n[credential]\n\thelper = !evil\n'

@@ -52,8 +52,8 @@ def test_interpreter_below_usr_needs_no_bind() -> None:
 
 def test_interpreter_of_an_environment_is_bound_at_its_own_paths() -> None:
     assert interpreter_binds("/srv/venv/bin/python", "/srv/venv", "/opt/python") == (
-        Bind("/opt/python", "/opt/python"),
         Bind("/srv/venv", "/srv/venv"),
+        Bind("/opt/python", "/opt/python"),
     )
     assert interpreter_binds("/srv/venv/bin/python", "/srv/venv", "/usr") == (Bind("/srv/venv", "/srv/venv"),)
     assert interpreter_binds("/opt/python/env/bin/python", "/opt/python/env", "/opt/python") == (Bind("/opt/python", "/opt/python"),)

@@ -186,7 +186,7 @@ def hidden(kind: int) -> bytes:
         hellos.changed(HOST, lambda found: [hellos.name_extension(HOST.encode(), b"evil.example"), *(e for e in found if e[0])]),
         b"GET / HTTP/1.1\r\nhost: api.example.com\r\n\r\n",
         b"SSH-2.0-OpenSSH\r\n",
-        HELLO[:100] + b"\x00" * 1000,
+        HELLO[:100] + b"\x00" * len(HELLO),
         hellos.records(hellos.message(hellos.real("evil.example")), [1, 20, 3]),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from amem.errors import UsageError
 from amem.launch.plan import tree
-from amem.launch.shown import KEYS, RUN_BY_HOST, SOCKET_PLACES, extra
+from amem.launch.shown import KEYS, RUN_BY_HOST, SOCKET_PLACES, extra, interpreter
 from amem.settings.root import Root
 from tests.launch.test_plan import planned, root, work
 
@@ -130,3 +130,30 @@ def test_a_socket_or_a_place_of_sockets_is_not_shown_even_to_read(root: Root, tm
 def test_what_the_sandbox_makes_itself_is_refused_in_words(home: Path, path: str, writable: bool) -> None:
     with pytest.raises(UsageError, match=f"^--r[ow] {path}: "):
         extra(path, Root(Path("/elsewhere/root")), {"HOME": str(home)}, writable=writable)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "why"),
+    [
+        ("home", "holds your home"),
+        ("home/.local", "holds keys"),
+        ("home/.ssh/venv", "holds keys"),
+        ("", "holds the root"),
+        ("root/venv", "lies in it"),
+    ],
+)
+@pytest.mark.parametrize("which", ["prefix", "base_prefix"])
+def test_a_python_whose_folder_holds_the_keys_does_not_show_them(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str, why: str, which: str
+) -> None:
+    for folder in ("home/.local/share/keyrings", "home/.ssh/venv", "root/venv"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "linked").symlink_to(tmp_path / prefix)
+    monkeypatch.setattr("sys.executable", "/usr/bin/python3")
+    for named in (str(tmp_path / prefix), str(tmp_path / "linked")):
+        monkeypatch.setattr(f"sys.{which}", named)
+        with pytest.raises(UsageError, match=why):
+            interpreter(root, {"HOME": str(tmp_path / "home")})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(f"sys.{which}", str(tmp_path / "elsewhere"))
+    assert interpreter(root, {"HOME": str(tmp_path / "home")})

@@ -462,7 +462,9 @@ def p42() -> Held:
 
 @probe
 def p43() -> Held:
-    return START_FDS == {}, START_FDS
+    # A libffi keeps itself open from when ctypes is imported on.
+    seen = {number: path for number, path in START_FDS.items() if not path.startswith("/usr/lib") or "/libffi.so." not in path}
+    return seen == {}, seen
 
 
 @probe
