@@ -81,6 +81,8 @@ def worktree(context: Context, id: str, to: str, why: str, dry_run: bool, yes: b
     lowered = [Lowered(tree, was, label) for tree, was in trees.carried(context.root, path).items() if was.exceeds(label)]
     subject = f"worktree:{hashlib.sha256(path.encode()).hexdigest()[:12]}"
     names = [one.id for one in lowered]
+    if at_work := trees.writers(context.root, names, label):
+        raise ConflictError(f"{at_work[0]} runs and may write it: what it has read it still has", hint=f"amem session stop {at_work[0]}")
     return _act(
         context, path, subject, context.domain(None), lowered, label, why, dry_run, yes, lambda: trees.lower(context.root, names, label)
     )

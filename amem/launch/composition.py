@@ -303,6 +303,7 @@ class Composition:
             label=found.label,
             ceiling=found.ceiling,
             persist=persist,
+            beside=trees.Watched(root, found.shown),
         )
         session.graded, session.task = self._graded, self._grading
         return session

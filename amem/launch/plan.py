@@ -107,6 +107,11 @@ class Plan(NamedTuple):
     timeout_s: float
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The host's paths of the owner's that it sees, whole."""
+        return (self.place.workdir, *(bind.source for bind in self.binds))
+
+    @property
     def writable(self) -> tuple[str, ...]:
         """The host paths a session may write, its home apart."""
         return (self.place.workdir, *(bind.source for bind in self.binds if bind.writable))

@@ -1,8 +1,8 @@
 """The label of a work tree: the highest label of the sessions that could write it.
 
 Owns `state/worktrees.json`. What a session has read may stand in any file it could write, so whoever sees the tree next starts there. A
-label is kept before the session may use what raised it. It comes down by the owner's act, or with the last session whose changes were all
-taken back.
+label is kept before the session may use what raised it, and every other session that is shown the tree rises with it. It comes down by the
+owner's act, or with the last session whose changes were all taken back.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from amem.errors import IntegrityError
-from amem.launch import keep
+from amem.launch import keep, presence
 from amem.model import clock
 from amem.model.label import Label, highest
 from amem.sandbox.spec import is_below
@@ -30,6 +30,26 @@ def label(root: Root, shown: tuple[str, ...], floor: Label) -> Label:
             except (KeyError, TypeError, ValueError) as error:
                 raise IntegrityError(f"{_path(root)}: {tree}: no label", hint="amem doctor") from error
     return found
+
+
+class Watched:
+    """What the trees that a session is shown carry by now: another session that may write one has read more since this one began."""
+
+    def __init__(self, root: Root, shown: tuple[str, ...]) -> None:
+        self._root = root
+        self._shown = shown
+        self._looked: tuple[int, int] | None = None
+        self._label = Label.PUBLIC
+
+    def __call__(self) -> Label:
+        """See above; the document is read where it is another than before. Raises IntegrityError, OSError."""
+        try:
+            found = os.stat(_path(self._root))
+        except FileNotFoundError:
+            return Label.PUBLIC
+        if self._looked != (now := (found.st_ino, found.st_mtime_ns)):
+            self._label, self._looked = label(self._root, self._shown, Label.PUBLIC), now
+        return self._label
 
 
 def mark(root: Root, writable: tuple[str, ...], to: Label, session: str) -> None:
@@ -65,14 +85,29 @@ def without(root: Root, trees: Iterable[str], to: Label, session: str | None = N
 
 
 def lower(root: Root, trees: Iterable[str], to: Label, session: str | None = None) -> None:
-    """Lower what trees carry, or a session's part in it: the owner's act, once it was decided. Raises IntegrityError, OSError."""
+    """Lower what trees carry, or a session's part in it: the owner's act, once it was decided.
+
+    The part of a session that runs stays: it still has what it has read. Raises IntegrityError, OSError.
+    """
     with keep.changing(_path(root)) as document:
         for tree in trees:
             if tree in document:
-                sessions = _lowered(document[tree], to, session)
+                running = at_work(root, document[tree], to)
+                sessions = _lowered(document[tree], to, session) | running
                 document[tree] = _row(sessions)
                 if _label(sessions) is Label.PUBLIC:
                     del document[tree]
+
+
+def at_work(root: Root, row: Mapping[str, Any], to: Label) -> dict[str, str]:
+    """The sessions that may write a tree, run now, and have read more than `to`; each with its label."""
+    return {one: has for one, has in _sessions(row).items() if one and Label(has).exceeds(to) and presence.is_running(root, one)}
+
+
+def writers(root: Root, trees: Iterable[str], to: Label) -> tuple[str, ...]:
+    """The sessions that run now, may write one of these trees, and have read more than `to`. Raises IntegrityError."""
+    document = keep.read(_path(root))
+    return tuple(dict.fromkeys(one for tree in trees for one in at_work(root, document.get(tree, {}), to)))
 
 
 def undone(root: Root, tree: str, session: str) -> Label | None:

@@ -43,7 +43,8 @@ class Session:
     """One principal's sitting in one domain.
 
     `handling` is the most it may be served; `ceiling` the most its model may be sent, when it has one: pages that amem
-    puts together unasked stay below it. `persist` keeps a label that rose and raises when it cannot.
+    puts together unasked stay below it. `persist` keeps a label that rose and raises when it cannot. `beside` says what may reach the
+    session by another way than the memory, such as a file of its tree that another session writes now.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Session:
         ceiling: Label | None = None,
         task: str | None = None,
         persist: Callable[[Label], None] = lambda label: None,
+        beside: Callable[[], Label] | None = None,
     ) -> None:
         self.id = id
         self.principal = principal
@@ -92,6 +94,7 @@ class Session:
         self._label = label
         self._kept = label
         self._persist = persist
+        self._beside = beside
         self._lock = threading.Lock()  # guards _label, _kept and lineage
 
     def __repr__(self) -> str:
@@ -117,7 +120,9 @@ class Session:
 
     @property
     def label(self) -> Label:
-        """The highest label of what the session has been served."""
+        """The highest label of what has reached the session. Raises what `beside` and `persist` raise."""
+        if self._beside is not None and (found := self._beside()).exceeds(self._label):
+            self.raise_label(found)
         return self._label
 
     def raise_label(self, to: Label) -> Label:
@@ -318,6 +323,7 @@ def agent_session(
     ceiling: Label | None = None,
     task: str | None = None,
     persist: Callable[[Label], None] = lambda label: None,
+    beside: Callable[[], Label] | None = None,
 ) -> Session:
     """A harness's session: its handling is what the launch allows, cut down to the principal's grant."""
     grant = memory.grants.grant(domain, principal)
@@ -332,4 +338,5 @@ def agent_session(
         ceiling=ceiling,
         task=task,
         persist=persist,
+        beside=beside,
     )
