@@ -40,17 +40,10 @@ class Tx(Protocol):
         """Let nobody else change the structure of the domain (who waits on whom, who was filed from whom) until the end."""
 
 
-class Done(NamedTuple):
-    """A task after one event, and the event with the time and the fence that the database found."""
-
-    task: "Task"
-    event: "Event"
-
-
 class Taken(NamedTuple):
     """What a claim came to. `ended`: nothing was claimed, because a lease has ended and its task must be given back first."""
 
-    done: Done | None
+    task: "Task | None"
     ended: bool = False
 
 
@@ -72,8 +65,11 @@ class Backend(Protocol):
     def alone(self, domain: str, act: Callable[[Tx], T]) -> T:
         """Run `act` in one transaction that nobody else writes beside."""
 
-    def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> Done | None:
-        """Do what a statement of `sql/` does to `event.task`, with its event, or nothing when its conditions do not hold."""
+    def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> "Task | None":
+        """Do what a statement of `sql/` does to `event.task`, with its event, or nothing when its conditions do not hold.
+
+        The event is kept with the time and the fence of the task as it is answered.
+        """
 
     def take(self, domain: str, event: "Claimed", capabilities: Collection[str], *, unless_ended: bool) -> Taken:
         """Claim the first ready task that these capabilities allow; with `unless_ended` only when no lease has ended."""

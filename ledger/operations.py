@@ -5,12 +5,13 @@ that every worker repeats (claim, heartbeat, complete) in one statement of its o
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
 from amem.ledger import promotions, rank, rows
-from amem.ledger.backend import Backend, Done, Tx
+from amem.ledger.backend import Backend, Tx
 from amem.ledger.draft import MAX_DEPENDENCIES, Draft, digest, prose
 from amem.ledger.filing import admit_task, again, file, move, resume, spawn, standing
 from amem.ledger.holding import closed_by, give_back, held, repeated, stale, sweep
@@ -117,7 +118,7 @@ class Operations(Reading):
         if taken.ended:
             self._change(domain, sweep)
             taken = self._backend.take(domain, event, capabilities, unless_ended=False)
-        return self._told(taken.done)
+        return self._told(event, taken.task)
 
     def claim_one(
         self, task: str, *, by: str, session: str | None = None, capabilities: Collection[str] = (), lease_ms: int = LEASE_MS
@@ -152,7 +153,7 @@ class Operations(Reading):
         if lease_ms is not None:
             event = ev.Heartbeat(task=known(task), by=by, at_ms=0, fence=fence, lease_ms=lease_ms)
             values = {"id": task, "fence": fence, "session": session, "lease_ms": lease_ms}
-            if (renewed := self._told(self._backend.at_once("beat", event, values))) is not None:
+            if (renewed := self._told(event, self._backend.at_once("beat", event, values))) is not None:
                 return renewed
         return self._change(ids_domain(task), act)
 
@@ -202,7 +203,7 @@ class Operations(Reading):
         if not check:
             event = ev.Completed(task=known(task), by=by, at_ms=0, fence=fence, handoff=handoff)
             values = {"id": task, "fence": fence, "session": session, "handoff": handoff}
-            if (done := self._told(self._backend.at_once("complete", event, values))) is not None:
+            if (done := self._told(event, self._backend.at_once("complete", event, values))) is not None:
                 return done
         return self._change(ids_domain(task), act)
 
@@ -432,13 +433,11 @@ class Operations(Reading):
                 self._observe(event, task)
         return result
 
-    def _told(self, done: Done | None) -> Task | None:
+    def _told(self, event: ev.Event, task: Task | None) -> Task | None:
         """The task of what was done in one go, once the observer has heard of it."""
-        if done is None:
-            return None
-        if self._observe is not None:
-            self._observe(done.event, done.task)
-        return done.task
+        if task is not None and self._observe is not None:
+            self._observe(replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence), task)
+        return task
 
 
 def ids_domain(task: str) -> str:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -23,8 +22,8 @@ from psycopg import errors
 from amem.errors import AmemError, ConfigError, IntegrityError, UnavailableError
 from amem.ledger import events as ev
 from amem.ledger import queries, rows
-from amem.ledger.backend import Done, Taken, Tx
-from amem.ledger.task import ANYTHING, not_found
+from amem.ledger.backend import Taken, Tx
+from amem.ledger.task import ANYTHING, Task, not_found
 from amem.ledger.work import fill
 from amem.model.ids import domain_of
 
@@ -194,10 +193,10 @@ class Postgres:
 
         return self._patiently(attempt)
 
-    def at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Done | None:
+    def at_once(self, statement: str, event: ev.Event, values: Mapping[str, Any]) -> Task | None:
         """See `Backend`."""
         found = self._statement(domain_of(event.task), statement, event, values)
-        return _noted(found[0], event) if found else None
+        return rows.task(found[0]) if found else None
 
     def take(self, domain: str, event: ev.Claimed, capabilities: Collection[str], *, unless_ended: bool) -> Taken:
         """See `Backend`."""
@@ -210,12 +209,12 @@ class Postgres:
             return Taken(None)
         ended, ready, *row = found[0]
         if row[0] is not None:
-            return Taken(_noted(row, event))
+            return Taken(rows.task(row))
         if ended and unless_ended:
             return Taken(None, ended=True)
         if ready:
             found = self._statement(domain, "claim_any", event, values)
-            return Taken(_noted(found[0], event) if found else None)
+            return Taken(rows.task(found[0]) if found else None)
         return Taken(None)
 
     def scrub(self, domain: str) -> None:
@@ -382,11 +381,6 @@ class Postgres:
             if time.monotonic() > until:
                 raise UnavailableError("the ledger's server went away in the middle of a commit: it may have happened", hint=_HINT)
             time.sleep(0.05)
-
-
-def _noted(row: Sequence[Any], event: ev.Event) -> Done:
-    task = rows.task(row)
-    return Done(task, replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence))
 
 
 def schema_name(space: str, domain: str) -> str:

@@ -13,7 +13,9 @@ COLUMNS = (*Task._fields[: Task._fields.index("depends_on")], "rest")
 """The columns of a task, in the order of `Task`'s fields; `rest` holds the fields after them."""
 _NEVER = object()
 _REST = {name: Task._field_defaults.get(name, _NEVER) for name in Task._fields[len(COLUMNS) - 1 :]}
+_LISTS = tuple(at for at, name in enumerate(Task._fields) if name in ("depends_on", "check", "lessons"))
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 _STATUS = {status.value: status for status in Status}
 _WORDS = ("requires", "handoffs")
 _STATUS_AT, _REQUIRES_AT, _HANDOFFS_AT = (COLUMNS.index(name) for name in ("status", "requires", "handoffs"))
@@ -22,13 +24,13 @@ _STATUS_AT, _REQUIRES_AT, _HANDOFFS_AT = (COLUMNS.index(name) for name in ("stat
 def task(row: Sequence[Any]) -> Task:
     """The task of a row whose first columns are `COLUMNS`."""
     values = list(row[: len(COLUMNS)])
-    rest = json.loads(values.pop())
+    rest, _ = _decode(values.pop())
     values[_STATUS_AT] = _STATUS[values[_STATUS_AT]]
     values[_REQUIRES_AT] = tuple(values[_REQUIRES_AT].split())
     values[_HANDOFFS_AT] = tuple(values[_HANDOFFS_AT].split())
-    for name, default in _REST.items():
-        value = rest.get(name, default)
-        values.append(tuple(value) if isinstance(value, list) else value)
+    values.extend(map(rest.get, _REST, _REST.values()))
+    for at in _LISTS:
+        values[at] = tuple(values[at])
     return Task._make(values)
 
 

@@ -1,8 +1,9 @@
 """The ledger in SQLite, for one machine.
 
-Owns `state/ledger.sqlite` and the two lock files beside it. `amem.settings.database` picks the library. Every commit is synced. Writers
-queue for the file lock rather than race for SQLite's own, which lets one worker have everything and another nothing. The
-clock is the ledger's own: milliseconds since this boot plus an offset that is fixed while anybody holds a lease, so that a
+Owns `state/ledger.sqlite` and the two lock files beside it. `amem.settings.database` picks the library. Writers queue for the file lock
+rather than race for SQLite's own, which lets one worker have everything and another nothing. No operation is answered before what it wrote
+or found is on the disk; but it waits for the disk after its turn, when others write already, so that one sync serves all who wait.
+The clock is the ledger's own: milliseconds since this boot plus an offset that is fixed while anybody holds a lease, so that a
 step of the wall clock ends no lease and prolongs none.
 """
 
@@ -19,15 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from amem.errors import IntegrityError, UnavailableError
 from amem.ledger import queries, rows
-from amem.ledger.backend import Done, Taken, Tx
+from amem.ledger.backend import Taken, Tx
 from amem.ledger.task import covers
 from amem.model.ids import domain_of
 from amem.settings import database
 
 if TYPE_CHECKING:
     from amem.ledger.events import Claimed, Event
+    from amem.ledger.task import Task
 
 T = TypeVar("T")
+_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 _MIGRATIONS = ("sqlite_001.sql", "sqlite_002.sql")
 _DRIFT_MS = 2000
 _ID, _AT, _FENCE = (rows.COLUMNS.index(name) for name in ("id", "changed_ms", "fence"))
@@ -128,6 +131,7 @@ class Sqlite:
         self._host = host
         self._boot = host.boot()
         self._guard = threading.RLock()
+        self._log = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _make(path)
@@ -135,19 +139,20 @@ class Sqlite:
             self._turn = _lock_file(f"{path}.turn")
         except OSError as error:
             raise UnavailableError(f"the ledger {error.filename}: {error.strerror}", hint="amem doctor") from error
-        self._locks: tuple[int, ...] = (self._queue, self._turn)
+        self._files: tuple[int, ...] = (self._queue, self._turn)
         with self._said(), self._writing():
-            # Opened in its turn: the switch of a new file to WAL is no place to meet another process.
-            self._connection = database.connect(path, durable=True, check_same_thread=False, cached_statements=256)
+            # Opened in its turn: the switch of a new file to WAL is no place to meet another process. A commit that synced by itself
+            # would do so in its turn, and everybody would wait for the disk behind everybody else: `_synced` does it.
+            self._connection = database.connect(path, durable=False, check_same_thread=False, cached_statements=256)
         self._migrate()
 
     def close(self) -> None:
         """See `Backend`."""
         with self._guard:
             self._connection.close()
-            for lock in self._locks:
-                os.close(lock)
-            self._locks = ()
+            for file in self._files:
+                os.close(file)
+            self._files = ()
 
     def now_ms(self) -> int:
         """See `Backend`."""
@@ -159,15 +164,17 @@ class Sqlite:
 
     def alone(self, domain: str, act: "Callable[[_Tx], T]") -> T:
         """See `Backend`."""
-        with self._guard, self._said(), self._writing():
-            self._connection.execute("begin immediate")
-            try:
-                result = act(_Tx(self._connection, self._host, self._boot, domain, writes=True))
-                self._connection.execute("commit")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("rollback")
-                raise
+        with self._guard, self._said():
+            with self._writing():
+                self._connection.execute("begin immediate")
+                try:
+                    result = act(_Tx(self._connection, self._host, self._boot, domain, writes=True))
+                    self._connection.execute("commit")
+                except BaseException:
+                    if self._connection.in_transaction:
+                        self._connection.execute("rollback")
+                    raise
+            self._synced()
         return result
 
     def read(self, domain: str, ask: Callable[[Tx], T]) -> T:
@@ -179,14 +186,14 @@ class Sqlite:
             finally:
                 self._connection.execute("rollback")
 
-    def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> Done | None:
+    def at_once(self, statement: str, event: "Event", values: Mapping[str, Any]) -> "Task | None":
         """See `Backend`."""
         keys = _data(event)
 
         def act(tx: _Tx) -> Sequence[Any] | None:
             return tx.noted(statement, {**values, "now": tx.now()}, event, keys)
 
-        return _done(self.alone(domain_of(event.task), act), event)
+        return _read(self.alone(domain_of(event.task), act))
 
     def take(self, domain: str, event: "Claimed", capabilities: Collection[str], *, unless_ended: bool) -> Taken:
         """See `Backend`."""
@@ -205,7 +212,7 @@ class Sqlite:
             return tx.noted("claim_row", {**values, "seq": best[0][0]}, event, keys) if best else None, False
 
         found, ended = self.alone(domain, act)
-        return Taken(_done(found, event), ended)
+        return Taken(_read(found), ended)
 
     def scrub(self, domain: str) -> None:
         """See `Backend`: the whole file, and then the log before it is gone."""
@@ -237,6 +244,24 @@ class Sqlite:
             raise UnavailableError(f"the ledger {self._path}: {error}", hint="amem doctor") from error
         except database.Error as error:
             raise IntegrityError(f"the ledger {self._path}: {error}", hint="amem doctor") from error
+
+    def _synced(self) -> None:
+        """Wait until the disk has what was committed so far, whoever committed it.
+
+        SQLite's log is read after a power cut up to the first frame that is not whole, so an answered commit is there with all
+        before it. What the log leads to is synced by SQLite itself: the log before its pages go into the database, the database
+        before the log begins anew (`synchronous=normal`, sqlite.org/pragma.html#pragma_synchronous).
+        """
+        try:
+            if self._log < 0:
+                # It stays this file for as long as a connection is open.
+                self._log = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                self._files += (self._log,)
+            _sync(self._log)
+        except OSError as error:
+            raise UnavailableError(
+                f"the ledger {self._path}: {error.strerror}: what was asked may have happened", hint="amem doctor"
+            ) from error
 
     def _migrate(self) -> None:
         def act(tx: Tx) -> None:
@@ -275,11 +300,6 @@ def _data(event: "Event") -> str:
     return data(event)
 
 
-def _done(row: Sequence[Any] | None, event: "Event") -> Done | None:
-    """What a statement did, read once nobody waits for it any more."""
-    if row is None:
-        return None
-    task = rows.task(row)
-    from dataclasses import replace
-
-    return Done(task, replace(event, task=task.id, at_ms=task.changed_ms, fence=task.fence))
+def _read(row: Sequence[Any] | None) -> "Task | None":
+    """The task of the row that a statement changed, read once nobody waits for it any more."""
+    return None if row is None else rows.task(row)

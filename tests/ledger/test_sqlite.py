@@ -1,6 +1,9 @@
 """What only SQLite can do to a ledger: files, locks, the clock of one machine."""
 
+import errno
+import fcntl
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -59,9 +62,68 @@ def test_opening_it_again_keeps_the_locks_of_the_first_connection(path: Path) ->
     assert int(done.stdout) >= 1
 
 
-def test_every_commit_is_synced(path: Path) -> None:
+def test_what_was_answered_is_there_after_a_power_cut(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is what the files held when they were last synced."""
+    disk = tmp_path / "disk"
+
+    def sync(file: int) -> None:
+        assert os.path.samestat(os.fstat(file), os.stat(f"{path}-wal"))
+        shutil.copytree(path.parent, disk, dirs_exist_ok=True)
+
+    monkeypatch.setattr("amem.ledger.sqlite._sync", sync)
+
+    def after_the_cut(task: str) -> list[str]:
+        with Operations(Sqlite(shutil.copytree(disk, tmp_path / "later", dirs_exist_ok=True) / path.name)) as ledger:
+            return [event.kind for event in ledger.events(task)]
+
+    with Operations(Sqlite(path)) as ledger:
+        task = admitted(ledger)
+        assert after_the_cut(task.id) == ["created", "admitted"]
+        claim = claimed(ledger)
+        assert after_the_cut(task.id) == ["created", "admitted", "claimed"]
+        completed(ledger, claim)
+        assert after_the_cut(task.id)[-1] == "completed"
+
+
+def test_answer_that_was_lost_is_synced_before_it_is_given_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever committed may have been killed before the disk had it."""
+    synced: list[int] = []
+    with Operations(Sqlite(path)) as one, Operations(Sqlite(path)) as two:
+        admitted(one)
+        task = claimed(one)
+        completed(one, task)
+        monkeypatch.setattr("amem.ledger.sqlite._sync", synced.append)
+        assert completed(two, task).status is Status.COMPLETED
+    assert synced
+
+
+def test_others_write_while_one_waits_for_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = []
+
+    def sync(file: int) -> None:
+        with open(f"{path}.turn") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            turns.append(file)
+
+    with Operations(Sqlite(path)) as ledger:
+        monkeypatch.setattr("amem.ledger.sqlite._sync", sync)
+        filed(ledger)
+    assert turns
+
+
+def test_disk_that_fails_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sync(file: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with Operations(Sqlite(path)) as ledger:
+        monkeypatch.setattr("amem.ledger.sqlite._sync", sync)
+        with pytest.raises(UnavailableError, match="Input/output error: what was asked may have happened"):
+            filed(ledger)
+
+
+def test_log_is_synced_before_it_goes_into_the_database(path: Path) -> None:
     backend = Sqlite(path)
-    assert backend._connection.execute("pragma synchronous").fetchone() == (2,)
+    assert backend._connection.execute("pragma synchronous").fetchone() == (1,)
     assert backend._connection.execute("pragma journal_mode").fetchone() == ("wal",)
     backend.close()
 
