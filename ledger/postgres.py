@@ -23,6 +23,7 @@ from amem.errors import AmemError, ConfigError, IntegrityError, UnavailableError
 from amem.ledger import events as ev
 from amem.ledger import queries, rows
 from amem.ledger.backend import Taken, Tx
+from amem.ledger.prepared import Prepared
 from amem.ledger.task import ANYTHING, Task, not_found
 from amem.ledger.work import fill
 from amem.model.ids import domain_of
@@ -134,6 +135,7 @@ class Postgres:
         self._guard = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._schemas: dict[str, str] = {}
+        self._prepared: dict[tuple[str, str], Prepared] = {}
         self._patiently(lambda connection: None)
 
     def close(self) -> None:
@@ -230,7 +232,17 @@ class Postgres:
 
     def _statement(self, domain: str, name: str, event: ev.Event, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
         values = {**values, "by": event.by, "data": ev.data(event)}
-        return self._patiently(lambda connection: self._tx(connection, domain).rows(name, values))
+
+        def attempt(connection: "psycopg.Connection[Any]") -> Sequence[Sequence[Any]]:
+            run = self._prepared.get((domain, name))
+            if run is None:
+                tx = self._tx(connection, domain)
+                if isinstance(tx, _Nothing):
+                    return ()
+                run = self._prepared[domain, name] = Prepared(connection, f"{name} {domain}", tx.statements[name])
+            return run(values)
+
+        return self._patiently(attempt)
 
     def _tx(self, connection: "psycopg.Connection[Any]", domain: str) -> "_Tx | _Nothing":
         schema = self._schemas.get(domain) or self._find(connection, domain)
@@ -343,7 +355,7 @@ class Postgres:
         try:
             connection: psycopg.Connection[Any] = psycopg.connect(
                 self._url, autocommit=True, connect_timeout=5, application_name="amem", keepalives_idle=30, keepalives_interval=5,
-                keepalives_count=3, tcp_user_timeout=20_000,
+                keepalives_count=3, tcp_user_timeout=20_000, client_encoding="utf8",
             )  # fmt: skip
         except psycopg.ProgrammingError:
             # Its text would show a part of the address, and with it the password.
@@ -367,6 +379,7 @@ class Postgres:
             with suppress(psycopg.Error):
                 self._connection.close()
         self._connection = None
+        self._prepared.clear()
 
     def _happened(self, number: str) -> bool:
         """Whether the transaction of that number was committed, once the server is back and it is over."""
