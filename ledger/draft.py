@@ -29,26 +29,26 @@ def digest(text: str) -> str:
 def title(text: str) -> str:
     """A title, checked. Raises UsageError on an empty or long one and on control characters."""
     if not text.strip():
-        raise UsageError("a task needs a title", hint="amem task create --help")
+        raise _wrong("a task needs a title")
     if len(text) > MAX_TITLE:
-        raise UsageError(f"the title has {len(text)} characters, at most {MAX_TITLE} are allowed: put the rest in the body")
+        raise _wrong(f"the title has {len(text)} characters, at most {MAX_TITLE} are allowed: put the rest in the body")
     for position, character in enumerate(text):
         if not character.isprintable():
             name = f"U+{ord(character):04X}"
-            raise UsageError(f"the title has the control character {name} at position {position + 1}: a title is one plain line")
+            raise _wrong(f"the title has the control character {name} at position {position + 1}: a title is one plain line")
     return text
 
 
 def prose(text: str, what: str = "body") -> str:
     """A long text, checked. Raises UsageError on one too long, with NUL, or that is not Unicode."""
     if "\0" in text:
-        raise UsageError(f"the {what} has a NUL character: it cannot be stored")
+        raise _wrong(f"the {what} has a NUL character: it cannot be stored")
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise UsageError(f"the {what} has half a surrogate pair at position {error.start + 1}: it is not text") from error
+        raise _wrong(f"the {what} has half a surrogate pair at position {error.start + 1}: it is not text") from error
     if size > MAX_BODY_BYTES:
-        raise UsageError(f"the {what} has {size} bytes, at most {MAX_BODY_BYTES} are allowed: write the rest as an entry and cite it")
+        raise _wrong(f"the {what} has {size} bytes, at most {MAX_BODY_BYTES} are allowed: write the rest as an entry and cite it")
     return text
 
 
@@ -57,9 +57,9 @@ def words(requires: Iterable[str]) -> tuple[str, ...]:
     found = tuple(sorted(set(requires)))
     for word in found:
         if not _WORD.fullmatch(word):
-            raise UsageError(f"requirement {word[:60]!r}: expected lower-case letters, digits and _ . : + - (as code, human)")
+            raise _wrong(f"requirement {word[:60]!r}: expected lower-case letters, digits and _ . : + - (as code, human)")
     if len(found) > MAX_REQUIREMENTS:
-        raise UsageError(f"{len(found)} requirements: at most {MAX_REQUIREMENTS} are allowed")
+        raise _wrong(f"{len(found)} requirements: at most {MAX_REQUIREMENTS} are allowed")
     return found
 
 
@@ -82,28 +82,32 @@ class Draft:
 
     def __post_init__(self) -> None:
         if not is_id("domain", self.domain):
-            raise UsageError(f"{self.domain[:60]!r} is not a domain: expected dom-<letters, digits, hyphens>")
+            raise _wrong(f"{self.domain[:60]!r} is not a domain: expected dom-<letters, digits, hyphens>")
         title(self.title)
         prose(self.body)
         if self.priority not in PRIORITIES:
-            raise UsageError(f"priority {self.priority}: expected 0 to 9, higher first")
+            raise _wrong(f"priority {self.priority}: expected 0 to 9, higher first")
         object.__setattr__(self, "requires", words(self.requires))
         object.__setattr__(self, "depends_on", _dependencies(self.domain, self.depends_on))
         for command in self.check:
             if not command.strip():
-                raise UsageError("a check is an empty command")
+                raise _wrong("a check is an empty command")
             prose(command, "check command")
         if self.budget_tokens is not None and self.budget_tokens < 1:
-            raise UsageError(f"a budget of {self.budget_tokens} tokens: expected at least 1")
+            raise _wrong(f"a budget of {self.budget_tokens} tokens: expected at least 1")
         if self.origin is not None and not _ORIGIN.fullmatch(self.origin):
-            raise UsageError(f"origin {self.origin[:60]!r}: expected <kind>:<what>")
+            raise _wrong(f"origin {self.origin[:60]!r}: expected <kind>:<what>")
 
 
 def _dependencies(domain: str, ids: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(ids))
     for task in found:
         if domain_of(known(task)) != domain:
-            raise UsageError(f"{task} is a task of another domain than {domain}: a task waits only on tasks of its own domain")
+            raise _wrong(f"{task} is a task of another domain than {domain}: a task waits only on tasks of its own domain")
     if len(found) > MAX_DEPENDENCIES:
-        raise UsageError(f"{len(found)} dependencies: at most {MAX_DEPENDENCIES} are allowed")
+        raise _wrong(f"{len(found)} dependencies: at most {MAX_DEPENDENCIES} are allowed")
     return found
+
+
+def _wrong(what: str) -> UsageError:
+    return UsageError(what, hint="amem task create --help")

@@ -115,7 +115,8 @@ def resume(
     # No circle can come of it: parts wait on nothing, and what the held task waited on is done.
     needs = tuple(dict.fromkeys([*(prior[0].depends_on if prior else ()), *parts, held.id]))
     if len(needs) > MAX_DEPENDENCIES:
-        return Refused(Why.REFUSED, f"{held.id} would be resumed after {len(needs)} tasks: at most {MAX_DEPENDENCIES} are allowed")
+        many = f"{held.id} would be resumed after {len(needs)} tasks: at most {MAX_DEPENDENCIES} are allowed"
+        return Refused(Why.REFUSED, many, f"amem task tree {held.id}")
     body = text or f"Resume {held.id} ({held.title}) from the handoffs of its parts and its own."
     draft = Draft(
         domain=work.tx.domain, title=f"Resume: {held.title}"[:MAX_TITLE], body=body, priority=held.priority, requires=held.requires,

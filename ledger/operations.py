@@ -39,6 +39,8 @@ from amem.model.principal import SYSTEM
 
 T = TypeVar("T")
 CHECK_STATES = ("verified", "failed", "unchecked")
+_INSTEAD = {Status.BLOCKED: "unblock", Status.COMPLETED: "retry", Status.INVALIDATED: "retry"}
+"""What lets a task be claimed that is past its admission."""
 VERDICTS = ("satisfied", "needs_revision", "max_iterations_reached", "failed", "interrupted")
 
 
@@ -102,7 +104,8 @@ class Operations(Reading):
             found = [work.get(one) for one in dict.fromkeys(ids)]
             for task in found:
                 if task.status not in (Status.PROPOSED, Status.ADMITTED):
-                    return Refused(Why.CONFLICT, f"{task.id} is {task.status}: only a proposed task can be admitted")
+                    hint = f"amem task {_INSTEAD.get(task.status, 'show')} {task.id}"
+                    return Refused(Why.CONFLICT, f"{task.id} is {task.status}: only a proposed task can be admitted", hint)
             fresh = [task.id for task in found if task.status is Status.PROPOSED]
             moves = [one for task in fresh for one in admit_task(work, work.tasks[task], by)]
             return Admission(tuple(work.tasks[one.id] for one in found), tuple(moves))
@@ -236,14 +239,16 @@ class Operations(Reading):
     def block(self, task: str, *, by: str, on: str, fence: int | None = None, session: str | None = None) -> Task | Refused:
         """See `store.Ledger`."""
         if not _sentence(on, "blocker"):
-            raise UsageError("what is it blocked on?")
+            raise UsageError("what is it blocked on?", hint=f"amem task show {task}")
 
         def act(work: Work) -> Task | Refused:
             found = held(work, task, fence, session) if fence is not None else give_back(work, work.get(task))
             if isinstance(found, Refused):
                 return found
             if fence is None and found.status is not Status.ADMITTED:
-                return Refused(Why.CONFLICT, f"{task} is {found.status}{_holder(found)}: only a waiting task can be blocked")
+                return Refused(
+                    Why.CONFLICT, f"{task} is {found.status}{_holder(found)}: only a waiting task can be blocked", f"amem task why {task}"
+                )
             return work.do(ev.Blocked(task=task, by=by, at_ms=work.at(found), fence=fence or 0, on=on))
 
         return self._change(ids_domain(task), act)
@@ -448,19 +453,20 @@ def ids_domain(task: str) -> str:
 def lease(lease_ms: int) -> int:
     """A lease's length, checked. Raises UsageError."""
     if not 0 < lease_ms <= MAX_LEASE_MS:
-        raise UsageError(f"a lease of {lease_ms} ms: expected 1 ms to {MAX_LEASE_MS // 3_600_000} hours")
+        raise UsageError(f"a lease of {lease_ms} ms: expected 1 ms to {MAX_LEASE_MS // 3_600_000} hours", hint="amem task claim --help")
     return lease_ms
 
 
 def _sentence(text: str | None, what: str) -> str | None:
     if text is not None and len(prose(text, what)) > 2000:
-        raise UsageError(f"the {what} has {len(text)} characters, at most 2000 are allowed: write the rest in the handoff")
+        said = f"the {what} has {len(text)} characters, at most 2000 are allowed: write the rest in the handoff"
+        raise UsageError(said, hint="amem task handoff --help")
     return text
 
 
 def _entry(handoff: str | None) -> None:
     if handoff is not None and not ids.is_id("entry", handoff):
-        raise UsageError(f"{handoff[:60]!r} is not an entry's id: a handoff is an entry of the record")
+        raise UsageError(f"{handoff[:60]!r} is not an entry's id: a handoff is an entry of the record", hint="amem task handoff --help")
 
 
 def _holder(task: Task) -> str:

@@ -77,7 +77,8 @@ def propose(work: Work, entry: str, version: int, by: str, why: str, draft: Draf
         if one.to != VERIFIED or one.task is None:
             continue
         if one.version == version and one.state is State.DECLINED:
-            return Refused(Why.REFUSED, f"version {version} of {entry} was declined: it can be proposed again when the entry has changed")
+            again = f"version {version} of {entry} was declined: it can be proposed again when the entry has changed"
+            return Refused(Why.REFUSED, again, f"amem promotions {entry}")
         if one.state is State.PROPOSED:
             if one.version == version and work.get(one.task).status.open:
                 return Refused(Why.CONFLICT, f"version {version} of {entry} is proposed already: {one.task}", f"amem task show {one.task}")

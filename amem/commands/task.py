@@ -554,7 +554,7 @@ def _handoff(context: Context, id: str, text: str, cites: Iterable[str] = ()) ->
 
     body = flags.given(text)
     if not body.strip():
-        raise UsageError("the handoff is empty: say what was done, and what is open")
+        raise UsageError("the handoff is empty: say what was done, and what is open", hint="amem task handoff --help")
     session = context.owner_session(domain_of(id))
     session.task = id
     outcome = leave.handoff(context.memory, session, body, cites=cites)
@@ -562,7 +562,8 @@ def _handoff(context: Context, id: str, text: str, cites: Iterable[str] = ()) ->
         case outcomes.Written(entry):
             return entry.id
         case outcomes.Held():
-            raise RefusedError(f"the handoff is held in the quarantine as {outcome.id}: {outcome.reason}", held=outcome.id)
+            what = f"the handoff is held in the quarantine as {outcome.id}: {outcome.reason}"
+            raise RefusedError(what, hint=f"amem quarantine show {outcome.id}", held=outcome.id)
         case outcomes.Refused():
             raise RefusedError(outcome.reason, hint=outcome.hint, reason=outcome.code)
 

@@ -110,6 +110,26 @@ def test_completing_what_one_does_not_hold_is_a_conflict_with_the_command_that_h
     assert error(amem, "complete", name, "--handoff", "x", code=1)["hint"] == f"amem task claim {name}"
 
 
+def test_admitting_what_is_past_its_admission_names_the_command_that_helps(amem: Run) -> None:
+    name = filed(amem)
+    document(amem, "claim", name)
+    assert error(amem, "admit", name, code=1)["hint"] == f"amem task show {name}"
+    document(amem, "complete", name, "--handoff", "Done.")
+    assert error(amem, "admit", name, code=1)["hint"] == f"amem task retry {name}"
+    other = filed(amem)
+    document(amem, "invalidate", other)
+    assert error(amem, "admit", other, code=1)["hint"] == f"amem task retry {other}"
+
+
+def test_what_cannot_be_filed_names_the_command_that_helps(amem: Run) -> None:
+    for argv in (["bell\a"], ["x" * 1000], ["x", "--requires", "Two Words"], ["x", "--depends-on", "task-other-00000000"]):
+        assert error(amem, "create", *argv, code=2)["hint"].startswith("amem task")
+    name = filed(amem)
+    document(amem, "claim", name)
+    assert error(amem, "complete", name, "--handoff", " ", code=2)["hint"] == "amem task handoff --help"
+    assert error(amem, "release", name, "--why", "x" * 2001, code=2)["hint"] == "amem task handoff --help"
+
+
 def test_handoff_is_filed_in_the_record_and_on_the_task(amem: Run) -> None:
     name = filed(amem)
     left = document(amem, "handoff", name, "--body", "-", stdin="The key is in the vault.")

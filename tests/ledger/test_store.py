@@ -1,6 +1,8 @@
 """What the ledger promises, on both backends. After each test the projection must be what the events come to."""
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -626,3 +628,14 @@ def test_ready_query_reads_an_index_not_the_table(world: World, ledger: Ledger) 
         plan = str(world.sql("explain " + query.format("")))
         assert "task_ready" in plan
         assert "Sort" not in plan
+
+
+def test_every_refusal_of_the_ledger_names_what_helps() -> None:
+    calls = [
+        (file.name, call.lineno, len(call.args))
+        for file in (Path(__file__).parents[2] / "ledger").glob("*.py")
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Refused"
+    ]
+    assert len(calls) > 10
+    assert [call for call in calls if call[2] != 3] == []
