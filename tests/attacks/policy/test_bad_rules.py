@@ -5,6 +5,7 @@ import json
 import pytest
 
 from amem.errors import ConfigError
+from amem.model.label import Label
 from amem.policy.engine import PolicyEngine, Rule, builtin, nesting
 from amem.policy.lint import check, refused
 from tests.policy.asks import DATA, call, read, write
@@ -68,6 +69,40 @@ BAD = {
     "a place before the first": (rule('substring(input.action, -1, 2) == "z"'), "negative offset"),
     "a pattern that is none": (rule('regex.match("(", input.action)'), "invalid regex"),
     "nothing": ("", "policy/pol-L1-001"),
+    "a number drawn": (rule('rand.intn("x", 5) == 1'), "calls rand.intn"),
+    "a trace": (rule('trace("x")'), "calls trace"),
+    "a unit": (rule('units.parse_bytes("99999999999Ei") > 1'), "calls units.parse_bytes"),
+    "a shift by much": (rule("bits.lsh(1, 100000000) > 1"), "calls bits.lsh"),
+    "a walk through all": (rule("walk(input, [path, _]); count(path) > 3"), "calls walk"),
+    "a pattern that replaces": (rule("regex.replace(input.model, `a*`, input.model) == input.host"), "calls regex.replace"),
+    "a call of itself": (rule("_f(3)", "_f(x) if _f(x - 1)"), "_f calls itself"),
+    "two that call each other": (rule("_f(3)", "_f(x) if _g(x)\n_g(x) if _f(x)"), "calls itself"),
+    "two that ask for each other": (rule("_a", "_a if _b\n_b if _a"), "asks for itself"),
+    "calls that double thirty times": (
+        rule("_f30(1)", "_f0(x) if x\n" + "\n".join(f"_f{n}(x) if {{\n\t_f{n - 1}(x)\n\t_f{n - 1}(x)\n}}" for n in range(1, 31))), "steps",
+    ),
+    "a pattern of patterns": (rule("regex.match(`(a{1,1000}){1,1000}`, input.model)"), "steps"),
+    "a pattern that is made": (rule('x := concat("", [input.model, "{1,1000}"])\n\tregex.match(x, input.host)'), "steps"),
+    "a text that grows by its own": (
+        rule("a0 := input.model\n\t" + "\n\t".join(f'a{n + 1} := replace(a{n}, "a", a{n})' for n in range(4))), "steps",
+    ),
+    "a text as wide as it says": (rule('count(sprintf("%999999999d", [1])) > 1'), "without a width"),
+    "a width from elsewhere": (rule('count(sprintf("%*d", [999999999, 1])) > 1'), "format verb"),
+    "pairs of pairs": (
+        rule("count(_b) > 0", "_a := {[x, y] | some x, y in input.supersedes}\n_b := {[x, y] | some x in _a; some y in _a}"), "steps",
+    ),
+    "objects grown together": (rule("object.union(object.union(input, data.grants), input) == {}"), "steps"),
+    "pairs of what the host tells": (rule("some g in input.guarded; some h in input.elsewhere; g == h.entry"), "steps"),
+    "a number beyond all": (rule("x := 1e999999\n\tx > input.wanted"), "out of range"),
+    "a number of many digits": (rule(f"x := {'9' * 900}\n\tx * x > 1"), "out of range"),
+    "a number that is none": (rule("x := 1e308 * 10", head=f'deny contains {{"policy": "{NAME}", "x": x}} if'), "serialize number"),
+    "a name in other letters": (rule("_é == 1", "_é := 1"), "invalid character"),
+    "a name in wide letters": (rule("ｉｎｐｕｔ.x"), "invalid character"),
+    "a name with nothing in it": (rule("in\u200bput.x"), "policy/pol-L1-001"),
+    "two values at once": (rule("_x == 1", "_x := 1 if input.type\n_x := 2 if input.domain"), "conflicts"),
+    "an import of data": (rule(package="package amem.rules\nimport data.secret"), "imports data.secret"),
+    "data beyond the grants": (rule("data.labels[input.label] > 0"), "beyond data.grants"),
+    "all of data": (rule("some k; data[k].owner == input.principal"), "beyond data.grants"),
 }  # fmt: skip
 
 
@@ -115,3 +150,11 @@ def test_a_rule_that_errs_on_some_requests_denies_those_alone(body: str) -> None
     assert found.allow or found.code in ("policy_error", "no"), found
     assert engine.decide(read()).allow and engine.decide(call()).allow
     json.dumps([reason.facts for reason in found.reasons])
+
+
+def test_a_rule_that_has_two_values_for_some_requests_denies_those_alone() -> None:
+    more = '_x := 1 if input.type == "method"\n_x := 2 if input.label == "internal"'
+    engine = PolicyEngine(builtin(), DATA, [Rule(NAME, rule('input.action == "write"\n\t_x == 3', more))])
+    assert engine.decide(write(type="method", label=Label.INTERNAL)).code == "policy_error"
+    for asked in (write(type="method"), write(label=Label.INTERNAL), read(), call()):
+        assert engine.decide(asked).allow
