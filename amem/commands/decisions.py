@@ -58,7 +58,7 @@ def list_(
     if shown:
         columns = ["id", "at", "action", "principal", "answer"]
         print(table(columns, [[one["id"], one["at"][:19], one["action"], one.get("principal", ""), _answer(one)] for one in shown]))
-    print(f"{len(shown)} of {len(found)}" if found else "no such decision", file=sys.stderr)
+    print(f"{len(shown)} of {len(found)}" if found else "no decisions", file=sys.stderr)
     return exits.DONE
 
 

@@ -1,9 +1,13 @@
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from amem.logs import reader
 from amem.logs.schema import PolicyDecision
+from amem.logs.writer import Writer
 from amem.model.label import Label
 from amem.policy.door import Door
 from amem.policy.engine import PolicyEngine, builtin
@@ -53,6 +57,24 @@ def test_without_the_log_there_is_no_decision() -> None:
 
     with pytest.raises(OSError, match="no space"):
         Door(PolicyEngine(builtin(), DATA), full, lambda: AT).decide(write())
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_line_gives_no_decision_and_the_log_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Writer(tmp_path)
+    door = Door(PolicyEngine(builtin(), DATA), log.append, lambda: AT)
+    door.decide(write())
+    real = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:200]))
+        with pytest.raises(OSError, match="short write"):
+            door.decide(write(findings=["secret"]))
+    after = door.decide(write(findings=["hidden"]))
+    log.close()
+    path = tmp_path / PolicyDecision.log
+    assert [line["id"] for line in reader.events(path)][1:] == [after.id]
+    assert reader.verify(path) == [reader.Broken(2, "torn")]
 
 
 def test_a_swapped_policy_decides_the_next_request() -> None:
