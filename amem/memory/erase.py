@@ -310,19 +310,21 @@ def _quoting(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages) -> Ite
 
 
 def _rewritten(memory: Memory, kept: Mapping[str, _Kept], wanted: Passages, notes: _Notes) -> Iterator[tuple[str, str]]:
-    """Mask what other entries quote. A file that is no entry and carries something goes whole."""
+    """Mask what other entries quote. A file that is no entry and carries something goes whole, and so does a copy of an entry's own."""
     for path, entry, new in list(_quoting(memory, kept, wanted)):
         notes.add(Trace(_relative(memory, path), "masked"), {entry.id: fixed(new)})
         _put(memory, _Kept(path, entry), new)
         yield entry.id, fixed(new)
     for path, _ in memory.store.walk():
         try:
-            memory.store.load(path)
+            mine = kept.get(memory.store.load(path).entry.id)
+            goes = mine is not None and mine.path != path
         except (Malformed, NotFoundError):
-            if path.is_file() and not path.is_symlink() and traces.carries(path.read_bytes(), wanted):
-                notes.add(Trace(_relative(memory, path), "deleted"))
-                path.unlink()
-                indexed(memory, path)
+            goes = path.is_file() and not path.is_symlink() and traces.carries(path.read_bytes(), wanted) is True
+        if goes:
+            notes.add(Trace(_relative(memory, path), "deleted"))
+            path.unlink()
+            indexed(memory, path)
 
 
 def _entries(memory: Memory, without: set[str]) -> Iterator[tuple[Path, Entry]]:

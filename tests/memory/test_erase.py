@@ -236,6 +236,20 @@ def test_what_others_know_too_stays(memory: Memory) -> None:
     assert found.body == told
 
 
+def test_copies_of_its_file_go_too_even_where_others_say_the_same(memory: Memory) -> None:
+    told = "The import of the weekly ledger runs on Mondays at nine in the morning."
+    mine, apart = written(memory, agent(memory), "Mine", body=told), written(memory, owner(memory), "Apart", body=told)
+    path = memory.store.path(mine.id)
+    copies = [path.with_name(name) for name in ("notes.md", path.name.upper()[:-3] + ".md", "😀.md")] + [path.parent.parent / path.name]
+    for copy in copies:
+        shutil.copy(path, copy)
+    erase(memory, owner(memory), (mine.id,), "asked for")
+    assert [copy for copy in copies if copy.exists()] == []
+    assert read.get(memory, agent(memory), mine.id) == Gone(mine.id)
+    assert told in memory.store.path(apart.id).read_text()
+    assert sum(told in path.read_text() for path in memory.root.record.rglob("*.md")) == 1
+
+
 def test_an_entry_that_is_contained_is_erased_where_it_is_and_comes_back_as_a_tombstone(memory: Memory) -> None:
     entry = written(memory, agent(memory), f"Code {CANARY}")
     contain(memory, owner(memory), entry.id, "poisoned")
