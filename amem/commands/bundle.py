@@ -1,5 +1,6 @@
 """`amem export` and `amem import`: entries from one root to another."""
 
+import shlex
 from datetime import datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json
 from amem.commands import flags
 from amem.commands.memory import TYPES
+from amem.errors import UsageError
 from amem.model import clock
 from amem.model.entry import EntryType
 from amem.model.label import Label
@@ -30,6 +32,8 @@ def export(context: Context, file: Path, domain: str | None, label: str, types: 
 
     flags.owner_alone(context, "a whole domain")
     where = context.domain(domain)
+    if not (folder := file.absolute().parent).is_dir():
+        raise UsageError(f"{folder}: there is no such folder", hint=f"mkdir -p {shlex.quote(str(folder))}")
     done = bundles.export(
         context.memory, context.owner_session(where), file.absolute(), bundles.owner_key(_folder(context)), domains=(where,),
         label=Label(label), types=tuple(map(EntryType, types)), since=clock.stamp(since) if since else None,
@@ -55,6 +59,8 @@ def import_(context: Context, file: Path, domain: str | None, label: str, dry_ru
 
     flags.owner_alone(context, "a bundle")
     where = context.domain(domain)
+    if not file.exists():
+        raise UsageError(f"{file}: there is no such file", hint="amem export --help")
     if not dry_run:
         flags.confirm(f"Take {file} into {where}?", yes)
     key = bundles.known_key(_folder(context))

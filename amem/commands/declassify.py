@@ -99,7 +99,7 @@ def _act(
 
     found = list(lowered)
     if not found:
-        raise ConflictError(f"{id} is not above {to}: nothing to lower")
+        raise ConflictError(f"{id} is not above {to}: nothing to lower", hint="amem session list")
     rows = table(["what", "from", "to"], [[one.id, one.was, one.to] for one in found], stretch=0)
     decision = ""
     if not dry_run:

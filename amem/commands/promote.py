@@ -1,6 +1,7 @@
 """`amem promote`, `approve`, `decline`, `promotions`: how far an entry is trusted, and who said so."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -31,7 +32,7 @@ def promote(context: Context, id: str, to: str, why: str) -> int:
 
     done = raise_tier(context.memory, context.owner_session(_domain(context, "entry", id)), id, Tier(to), why)
     if not isinstance(done, Promoted):
-        refused(done)
+        refused(replace(done, hint=f"amem promote {id} --to verified --why …") if done.code == "promote_own" else done)
     entry = done.entry
     document: dict[str, Any] = {"id": entry.id, "version": entry.version, "to": done.to, "landed": done.landed}
     document |= {key: value for key, value in (("task", done.task), ("lineage", entry.lineage)) if value is not None}
@@ -59,7 +60,7 @@ def approve(context: Context, task: str, yes: bool) -> int:
     flags.confirm(f"Approve {context.memory.ledger.show(task).title!r}?", yes)
     done = promoting.approve(context.memory, session, task)
     if not isinstance(done, promoting.Promoted):
-        refused(done)
+        refused(replace(done, hint=_who_else(context, task)) if done.code == "own_proposal" else done)
     entry = done.entry
     if context.flags.json:
         left_out = {"left_out": done.left_out} if done.left_out else {}
@@ -111,6 +112,14 @@ def promotions(context: Context, id: str) -> int:
     if not shown:
         print("nobody has promoted it", file=sys.stderr)
     return exits.DONE
+
+
+def _who_else(context: Context, task: str) -> str:
+    """What lets another person approve: whom grants.toml lists, as far as the owner asks."""
+    if context.principal != context.grants.owner:
+        return f"amem task show {task}"
+    others = [name for name in context.grants.people if name != context.principal]
+    return f"amem --as {others[0]} approve {task}" if others else f"edit {context.root.grants}: [people]"
 
 
 def _domain(context: Context, kind: str, id: str) -> str:

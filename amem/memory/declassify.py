@@ -33,7 +33,7 @@ def entry(memory: Memory, id: str, to: Label) -> Lowered:
     if row is None or row.status is Status.ERASED:
         raise NotFoundError(f"there is no entry {id[:60]}", hint="amem list")
     if not row.classification.exceeds(to):
-        raise ConflictError(f"{id} is {row.classification}: nothing to lower")
+        raise ConflictError(f"{id} is {row.classification}: nothing to lower", hint=f"amem get {id}")
     return Lowered(id, row.classification, to)
 
 

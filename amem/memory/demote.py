@@ -29,7 +29,7 @@ def demote(memory: Memory, session: Session, id: str, why: str, *, successor: st
     if successor is not None and (other is None or other.status is not Status.ACTIVE or successor == id):
         raise NotFoundError(f"{successor[:60]} is no active entry that could stand in its place", hint="amem list")
     if entry.status in (Status.DEMOTED, Status.ERASED):
-        raise ConflictError(f"{id} is {entry.status} already")
+        raise ConflictError(f"{id} is {entry.status} already", hint=f"amem why {id}")
     gone = replace(entry, version=entry.version + 1, status=Status.DEMOTED, superseded_by=successor or entry.superseded_by)
     if dry_run:
         return gone

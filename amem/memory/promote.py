@@ -48,7 +48,7 @@ def promote(memory: Memory, session: Session, id: str, to: Tier, why: str) -> Pr
     if row is None:
         return Refused(code="not_found", reason=f"there is no entry {id[:60]} for you", hint="search")
     if row.status is not Status.ACTIVE:
-        return Refused(code="gone", reason=f"{id} is {row.status}: only what is served is promoted")
+        return Refused(code="gone", reason=f"{id} is {row.status}: only what is served is promoted", hint="search")
     said = why.strip()
     decision = memory.door.decide(
         request.promote(

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,24 @@ def test_from_a_proposal_to_verified(amem: Any) -> None:
     assert (code, approved) == (0, {"task": done["task"], "entry": entry, "version": 2, "tier": "verified", "landed": True})
     [one] = amem("promotions", entry)[1]["promotions"]
     assert (one["landed"], one["why"], one["by"], one["task"]) == (True, "Checked it.", "human:asf:you", done["task"])
+
+
+def test_the_hints_of_what_is_refused_lead_to_verified(amem: Any) -> None:
+    entry = amem("write", "--type", "fact", "--title", "T", "--body", "Known.")[1]["id"]
+
+    def helped(*words: str) -> tuple[int, Any, str]:
+        code, _, err = amem(*words)
+        hint = json.loads(err)["error"]["hint"]
+        assert code == 3 and hint.startswith("amem ")
+        return amem(*shlex.split(hint)[1:])  # type: ignore[no-any-return]
+
+    code, proposed, _ = helped("promote", entry, "--to", "curated", "--why", "mine")
+    assert (code, proposed["landed"]) == (0, False)
+    code, _, err = amem("approve", proposed["task"], "--yes")
+    assert json.loads(err)["error"]["hint"] == f"amem --as {BOB} approve {proposed['task']}"
+    assert amem("--as", BOB, "approve", proposed["task"], "--yes")[1]["tier"] == "verified"
+    code, _, err = amem("--as", BOB, "approve", proposed["task"], "--yes")
+    assert code == 1 and amem(*shlex.split(json.loads(err)["error"]["hint"])[1:])[0] == 0
 
 
 def test_a_changed_entry_is_a_conflict_and_a_decline_stays(amem: Any) -> None:
