@@ -10,7 +10,8 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -375,7 +376,10 @@ def alarms(root: Root, since: datetime | None = None, session: str | None = None
 
 # ---- reports ---------------------------------------------------------------------------
 
-_BY = {"destination": "destination", "model": "model", "session": "session", "day": "substr(at, 1, 10)"}
+_BY = {"destination": "destination", "model": "model", "session": "session", "day": _QUARTER.format(at="at")}
+_SUMS = ("calls", "input", "output", "cache_read", "cache_write", "reasoning", "unmetered", "partial", "alarms")
+_SHOWN = frozenset(("calls", "input", "output", "cache_read", "cache_write"))
+"""Of those: what a row has also when it is zero."""
 
 
 def report(
@@ -386,11 +390,12 @@ def report(
     session: str | None = None,
     source: ObservedBy | None = None,
     destination: str | None = None,
+    zone: tzinfo = UTC,
 ) -> list[dict[str, Any]]:
     """Usage rows as the **Usage** shape of the command line, by any of `destination model session day`, largest first.
 
-    `calls` counts every model call that was asked for; `status` counts those that got another status than 2xx, refused ones under
-    the egress's 403; `unmetered` those that were answered and did not say what they used. `input` excludes cache.
+    A day is that of `zone`. `calls` counts every model call that was asked for; `status` counts those that got another status than 2xx,
+    refused ones under the egress's 403; `unmetered` those that were answered and did not say what they used. `input` excludes cache.
     """
     keys = list(by)
     if not keys or any(key not in _BY for key in keys):
@@ -398,34 +403,41 @@ def report(
     if not root.usage.is_file():
         return []
     groups = ", ".join(_BY[key] for key in keys)
-    selected = ", ".join(f"{_BY[key]} as {key}" for key in keys)
     narrowed = " and ".join(f"(? is null or {name} = ?)" for name in ("session", "source", "destination"))
     where = f"where kind = 'call' and (? is null or at >= ?) and {narrowed}"
     chosen = str(source) if source is not None else None
     arguments = (*_twice(since), session, session, chosen, chosen, destination, destination)
     with _opened(root) as connection:
-        cursor = connection.execute(
-            f"""select {selected}, source, billing, count(*) as calls, coalesce(sum(input), 0) as input, coalesce(sum(output), 0) as output,
-                  coalesce(sum(cache_read), 0) as cache_read, coalesce(sum(cache_write), 0) as cache_write, sum(reasoning) as reasoning,
-                  sum(status between 200 and 299 and input is null) as unmetered, sum(partial) as partial, count(alarm) as alarms
-                from calls {where} group by {groups}, source, billing
-                order by sum(coalesce(input, 0) + coalesce(output, 0)) desc, {groups}""",
-            arguments,
-        )
-        found = _rows(cursor)
-        statuses = connection.execute(
-            f"select {groups}, source, billing, status, count(*) from calls {where} and status not between 200 and 299 "
-            f"group by {groups}, source, billing, status order by status",
+        rows = connection.execute(
+            f"""select {groups}, source, billing, status, count(*), coalesce(sum(input), 0), coalesce(sum(output), 0),
+                  coalesce(sum(cache_read), 0), coalesce(sum(cache_write), 0), sum(reasoning),
+                  sum(status between 200 and 299 and input is null), sum(partial), count(alarm)
+                from calls {where} group by {groups}, source, billing, status order by status""",
             arguments,
         ).fetchall()
-    by_key = {tuple(row[key] for key in (*keys, "source", "billing")): row for row in found}
-    for *key, status, count in statuses:
-        by_key[tuple(key)].setdefault("status", {})[str(status)] = count
-    for row in found:
-        for name in ("unmetered", "partial", "alarms"):
-            if not row[name]:
-                del row[name]
-    return found
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    names = (*keys, "source", "billing")
+    for row in rows:
+        told, status, sums = dict(zip(names, row, strict=False)), row[len(names)], zip(_SUMS, row[len(names) + 1 :], strict=True)
+        if "day" in told:
+            told["day"] = _day(zone, told["day"])
+        one = found.setdefault(tuple(told.values()), told)
+        for name, value in sums:
+            if value or name in _SHOWN or (name == "reasoning" and value is not None):
+                one[name] = one.get(name, 0) + value
+        if not 200 <= status <= 299:
+            by_status = one.setdefault("status", {})
+            by_status[str(status)] = by_status.get(str(status), 0) + row[len(names) + 1]
+    return sorted(found.values(), key=lambda one: (-one["input"] - one["output"], *(one[key] for key in keys)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _day(zone: tzinfo, quarter: str) -> str:
+    """The date that a quarter of an hour is of; of a row that was damaged, what stands there."""
+    try:
+        return datetime.fromisoformat(quarter).replace(tzinfo=UTC).astimezone(zone).date().isoformat()
+    except (ValueError, OverflowError):
+        return quarter[:-2]
 
 
 def _twice(since: datetime | None) -> tuple[str | None, str | None]:

@@ -10,6 +10,8 @@ there; `down` stops both and keeps what they hold; `logs` follows LiteLLM's. Wit
 """
 
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -17,12 +19,13 @@ import pwd
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,11 +69,12 @@ def main() -> int:
     parser.add_argument("act", choices=ACTS)
     parser.add_argument("--containers", choices=("auto", "yes", "no"), default=os.environ.get("CONTAINERS") or "auto")
     parser.add_argument("--local", type=Path, default=PROJECT / "local", help="the folder with .env and litellm.yaml")
-    parser.add_argument("--port", type=int, default=4000)
+    parser.add_argument("--port", type=int, default=os.environ.get("GATEWAY_PORT") or 4000, help="PostgreSQL has the next one")
     asked = parser.parse_args()
     try:
         stack = Stack(asked.local.resolve(), asked.port, _compose(asked.containers))
-        ACTS[asked.act](stack)
+        with _alone(stack) if asked.act in ("up", "key", "down") else contextlib.nullcontext():
+            ACTS[asked.act](stack)
     except Fault as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 1
@@ -83,15 +87,17 @@ def main() -> int:
 
 
 def up(stack: Stack) -> None:
-    """Start both, and wait until the gateway answers."""
-    if _answers(stack):
-        say(f"a gateway answers on {stack.url} already")
-        return
+    """Start what of the two does not run, and wait until the gateway answers."""
     if stack.compose:
         _run([*stack.compose, "-f", str(COMPOSE / "compose.yaml"), "up", "-d"], {**_environment(stack), "GATEWAY_PORT": str(stack.port)})
     else:
+        _programs()  # before hundreds of MB are fetched
+        if _pid(stack) is None:
+            _free(stack, stack.port, "LiteLLM")
+        _run(["make", "--silent", "--no-print-directory", "-C", str(PROJECT), "gateway"], os.environ)
         _postgres_up(stack)
-        _litellm_up(stack)
+        if _pid(stack) is None:
+            _litellm_up(stack)
     until = time.monotonic() + STARTS_S
     while not _answers(stack):
         if time.monotonic() > until or not (stack.compose or _pid(stack)):
@@ -102,8 +108,7 @@ def up(stack: Stack) -> None:
 
 def key(stack: Stack) -> None:
     """Mint a virtual key into `.virtual-key`, for this user's eyes only."""
-    if not _answers(stack):
-        raise Fault(f"no gateway answers on {stack.url}: make local-up")
+    _needed(stack)
     if stack.compose:
         minted = _minted(stack)
     else:
@@ -127,6 +132,7 @@ def memory(stack: Stack) -> None:
 
 def spend(stack: Stack) -> None:
     """Print the spend log as JSON."""
+    _needed(stack)
     if stack.compose:
         sys.stdout.write(_asked(stack, "/spend/logs?summarize=false").decode())
         return
@@ -145,7 +151,7 @@ def down(stack: Stack) -> None:
             time.sleep(0.1)
         if _pid(stack):
             os.kill(pid, signal.SIGKILL)
-    if (stack.local / "postgres" / "data" / "postmaster.pid").exists():
+    if _postgres_runs(stack):
         _postgres(stack, "stop", "-w", "-m", "fast")
     say("the gateway is stopped; its keys and spend are kept")
 
@@ -168,7 +174,6 @@ ACTS = {"up": up, "key": key, "memory": memory, "spend": spend, "down": down, "l
 
 
 def _litellm_up(stack: Stack) -> None:
-    _run(["make", "--no-print-directory", "-C", str(PROJECT), "gateway"], os.environ)
     stack.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copy(COMPOSE / "processes-litellm.yaml", stack.run / "config.yaml")
     shutil.copy(COMPOSE / "gateway_hooks.py", stack.run)
@@ -200,6 +205,23 @@ def _pid(stack: Stack) -> int | None:
         return pid if not ended and os.path.samefile(f"/proc/{pid}/cwd", stack.run) else None
     except (OSError, ValueError):
         return None
+
+
+def _needed(stack: Stack) -> None:
+    """Raise Fault where this stack is not up."""
+    if not _answers(stack) or not (stack.compose or (_pid(stack) and _postgres_runs(stack))):
+        raise Fault(f"the gateway on {stack.url} is not up: make local-up")
+
+
+def _free(stack: Stack, port: int, program: str) -> None:
+    """Raise Fault where another program has the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            another = f"GATEWAY_PORT={stack.port + 10} make local-up, and LLMAO_URL=http://127.0.0.1:{stack.port + 10} for amem"
+            raise Fault(f"{program} cannot listen on 127.0.0.1:{port}: {error.strerror}; another port: {another}") from None
 
 
 def _answers(stack: Stack) -> bool:
@@ -244,7 +266,13 @@ def _postgres_up(stack: Stack) -> None:
         words = ["-D", str(folder / "data"), "-U", "litellm", "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C"]
         _as_postgres([str(_programs() / "initdb"), *words])
         password.unlink()
-    _postgres(stack, "start", "-w", "-l", str(folder / "log"), "-o", f"-h 127.0.0.1 -p {stack.port + 1} -k ''")
+    if _postgres_runs(stack):
+        port = int((folder / "data" / "postmaster.pid").read_text().splitlines()[3])
+        if port != stack.port + 1:
+            raise Fault(f"the gateway of {stack.local} runs on port {port - 1} already: GATEWAY_PORT={port - 1} make local-down")
+    else:
+        _free(stack, stack.port + 1, "PostgreSQL")
+        _postgres(stack, "start", "-w", "-l", str(folder / "log"), "-o", f"-h 127.0.0.1 -p {stack.port + 1} -k ''")
     _sql(stack, TABLES)
 
 
@@ -252,17 +280,28 @@ def _postgres(stack: Stack, *words: str) -> None:
     _as_postgres([str(_programs() / "pg_ctl"), "-D", str(stack.local / "postgres" / "data"), *words])
 
 
+def _postgres_runs(stack: Stack) -> bool:
+    """Whether ours does; a file that one left behind that was killed is no sign of it."""
+    data = stack.local / "postgres" / "data"
+    if not (data / "postmaster.pid").exists():
+        return False
+    return _asked_postgres([str(_programs() / "pg_ctl"), "-D", str(data), "status"]).returncode == 0
+
+
 def _dsn(stack: Stack) -> str:
-    return f"host=127.0.0.1 port={stack.port + 1} user=litellm password={_secrets(stack)['POSTGRES_PASSWORD']} dbname=postgres"
+    password = _secrets(stack)["POSTGRES_PASSWORD"]
+    return f"host=127.0.0.1 port={stack.port + 1} user=litellm password={password} dbname=postgres connect_timeout=10"
 
 
 def _sql(stack: Stack, text: str) -> None:
     """Run SQL with the gateway's own driver, and print its one value. The password goes by the environment: no process list shows it."""
     code = (
-        "import json, os, psycopg\n"
-        "with psycopg.connect(os.environ['DSN']) as connection:\n"
-        "    found = connection.execute(os.environ['SQL'])\n"
-        "    if found.description: print(json.dumps(found.fetchone()[0]))"
+        "import json, os, psycopg, sys\n"
+        "try:\n"
+        "    with psycopg.connect(os.environ['DSN']) as connection:\n"
+        "        found = connection.execute(os.environ['SQL'])\n"
+        "        if found.description: print(json.dumps(found.fetchone()[0]))\n"
+        "except psycopg.Error as error: sys.exit(f'PostgreSQL: {error}')"
     )
     _run([str(PYTHON), "-c", code], {**os.environ, "DSN": _dsn(stack), "SQL": text})
 
@@ -288,13 +327,28 @@ def _postgres_user() -> "pwd.struct_passwd | None":
 
 
 def _as_postgres(command: list[str]) -> None:
-    user = _postgres_user()
-    who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user is not None else {}
-    done = subprocess.run(
-        command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, **who
-    )  # type: ignore[call-overload]
+    done = _asked_postgres(command)
     if done.returncode:
         raise Fault(f"{Path(command[0]).name}: {done.stderr.strip()[-500:]}")
+
+
+def _asked_postgres(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    user = _postgres_user()
+    who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user is not None else {}
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, **who
+    )  # type: ignore[call-overload]
+    return done
+
+
+@contextlib.contextmanager
+def _alone(stack: Stack) -> Iterator[None]:
+    """One act at a time: two that start the same would lose sight of one."""
+    if not stack.local.is_dir():
+        raise Fault(f"{stack.local} is no folder")
+    with (stack.local / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 # ---- settings and secrets --------------------------------------------------------------

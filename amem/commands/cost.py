@@ -33,7 +33,8 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
     """Show what was spent. A + marks a floor: something was used that has no price or was not counted.
 
     Metered calls of models that prices.toml names are in US dollars, the dearest first; other models and plan quota are in tokens. A
-    completed task costs what the session cost that wrote its closing handoff, shared among the tasks which that session completed.
+    completed task costs what the session cost that wrote its closing handoff, shared among the tasks which that session completed. A
+    day is one of the zone in grants.toml ([spend] zone, else UTC).
     """
     flags.owner_alone(context, "what was spent")
     if reconcile:
@@ -43,11 +44,11 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
 
     chosen = by or ("session", "task")
     prices = price_table.load(context.root.prices)
-    most = limit or None
+    most, zone = limit or None, flags.zone(context)
     sections: dict[str, Any] = {}
     for key in ("session", "day"):
         if key in chosen:
-            rows = meter.report(context.root, (key, "model"), since=since)
+            rows = meter.report(context.root, (key, "model"), since=since, zone=zone)
             sections[key] = list(cost.costs(rows, key, prices).items())[:most]
     if "task" in chosen:
         # A task's session may have begun before `--since`, and its cost is the whole of it.
@@ -57,13 +58,13 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
         after_ms = since.timestamp() * 1000 if since is not None else 0
         sections["task"] = [share for share, (_, closed_ms) in zip(shares, closings, strict=True) if closed_ms >= after_ms][:most]
     if context.flags.json:
-        print_json(_document(sections))
+        print_json({**_document(sections), **({"zone": str(zone)} if "day" in sections else {})})
         return 0
     told = [text for text in (_costs(sections, "session"), _costs(sections, "day"), _tasks(sections)) if text]
     if told and sys.stdout.isatty():
         from amem.reports import spark
 
-        daily = cost.costs(meter.report(context.root, ("day", "model"), since=since), "day", prices)
+        daily = cost.costs(meter.report(context.root, ("day", "model"), since=since, zone=zone), "day", prices)
         told += filter(None, [spark.days({day: float(found.usd) for day, found in daily.items()}, "dollars")])
     print("\n\n".join(told)) if told else print("nothing was spent yet", file=sys.stderr)
     return 0

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from amem.model import clock
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 
 class Parsed(click.ParamType[Any]):
@@ -83,3 +86,10 @@ def owner_alone(context: Context, what: str) -> None:
     """Keep what the owner alone may see from other persons. Raises RefusedError."""
     if context.principal != context.grants.owner:
         raise RefusedError(f"{what} is shown to the owner alone, not to {context.principal}")
+
+
+def zone(context: Context) -> "ZoneInfo":
+    """Whose midnight starts a day in what is shown."""
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(context.grants.spend_zone)

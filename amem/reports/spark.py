@@ -1,10 +1,12 @@
 """A row of bars for a terminal, where people would rather look than read."""
 
+import re
 from collections.abc import Mapping
 from datetime import date, timedelta
 
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = 28
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def line(values: list[float]) -> str:
@@ -17,7 +19,7 @@ def line(values: list[float]) -> str:
 
 def days(by_day: Mapping[str, float], unit: str) -> str:
     """The last days up to the latest that has something, days without anything included; empty when there is only one."""
-    known = sorted(day for day, value in by_day.items() if value > 0)
+    known = sorted(day for day, value in by_day.items() if value > 0 and _DATE.fullmatch(day))  # a damaged row has none
     if len(known) < 2:
         return ""
     last = date.fromisoformat(known[-1])

@@ -25,8 +25,13 @@ async def known(request, api_key):
     """Let in who presents a key that `make local-key` minted; anybody else is refused."""
     presented = (api_key or request.headers.get("x-api-key") or request.headers.get("x-goog-api-key") or "").removeprefix("Bearer ")
     digest = hashlib.sha256(presented.encode()).hexdigest()
-    async with await _connected() as connection:
-        found = await (await connection.execute("select alias from keys where digest = %s", (digest,))).fetchone()
+    try:
+        async with await _connected() as connection:
+            found = await (await connection.execute("select alias from keys where digest = %s", (digest,))).fetchone()
+    except psycopg.Error:
+        raise ProxyException(
+            "the gateway's PostgreSQL does not answer: make local-up", type="internal_error", param=None, code=503
+        ) from None
     if found is None:
         raise ProxyException("not a key of this gateway; make local-key mints one", type="auth_error", param="key", code=401)
     return UserAPIKeyAuth(api_key=digest, key_alias=found[0], user_role="internal_user")

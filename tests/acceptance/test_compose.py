@@ -10,7 +10,7 @@ import yaml
 FOLDER = Path(__file__).resolve().parents[2] / "packaging" / "compose"
 COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-KNOWN = {"image", "restart", "environment", "volumes", "ports", "healthcheck", "network_mode", "depends_on", "command"}
+KNOWN = {"image", "restart", "security_opt", "environment", "volumes", "ports", "healthcheck", "network_mode", "depends_on", "command"}
 REQUIRED = ("POSTGRES_PASSWORD", "LITELLM_MASTER_KEY")
 SECRET = re.compile(r"KEY|PASSWORD|TOKEN|SECRET")
 
@@ -21,7 +21,8 @@ def test_a_service_is_published_on_loopback_alone_and_comes_as_a_named_version(n
     assert set(service) <= KNOWN
     assert all(str(port).startswith("127.0.0.1:") for port in service.get("ports", []))
     assert "network_mode" not in service or service["network_mode"].removeprefix("service:") in SERVICES
-    assert re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9/_.-]+:v?\d[\w.-]*(@sha256:[0-9a-f]{64})?", service["image"])
+    assert re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9/_.-]+:v?\d+\.\d[\w.-]*(@sha256:[0-9a-f]{64})?", service["image"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
     assert set(service.get("depends_on", {})) <= set(SERVICES)
 
 
@@ -37,6 +38,11 @@ def test_a_service_has_no_key_in_the_file_and_mounts_only_what_is_there_and_read
             assert how == "ro"
         else:
             assert source in COMPOSE["volumes"]
+
+
+def test_the_image_of_litellm_is_the_version_that_is_installed_without_containers() -> None:
+    pinned = re.search(r"^litellm(?:\[proxy\])?==(\S+)", (FOLDER.parents[1] / "requirements" / "gateway.txt").read_text(), re.MULTILINE)
+    assert pinned is not None and SERVICES["litellm"]["image"].endswith(f":v{pinned[1]}")
 
 
 def test_a_password_that_nobody_gave_stops_the_start_rather_than_being_empty() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from unicodedata import east_asian_width
 
 import pytest
 
@@ -39,11 +40,41 @@ def test_each_row_says_who_counted_and_who_pays_and_what_is_not_as_usual(root: R
         call(1), call(2, alarm="other_model"), call(3, status=403, input=None, output=None, refused="denied"),
         call(4, source=ObservedBy.HARNESS, billing=Billing.PLAN),
     ])  # fmt: skip
-    lines = amem("usage").splitlines()
-    assert any(all(word in line for word in ("egress", "metered", "403:1", "alarms:1")) for line in lines)
-    assert any(all(word in line for word in ("harness", "plan")) for line in lines)
+    assert amem("usage").splitlines() == [
+        "source egress, billing metered",
+        "destination  model     calls  input  output  cached  written",
+        "openai       m             3     20      10       0        0",
+        "openai m: 403:1 alarms:1",
+        "",
+        "source harness, billing plan",
+        "destination  model     calls  input  output  cached  written",
+        "openai       m             1     10       5       0        0",
+    ]
     metered = next(row for row in json.loads(amem("usage", "--json"))["usage"] if row["source"] == "egress")
     assert (metered["calls"], metered["input"], metered["alarms"], metered["status"]) == (3, 20, 1, {"403": 1})
+
+
+def test_a_table_fits_eighty_columns_whatever_was_used(root: Root, amem: Run) -> None:
+    used = {"input": 10**8, "output": 10**7, "cache_read": 10**9, "cache_write": 10**8}
+    wild = call(1, model="claude-\x1b[31m" + "日本語" * 40, destination="github-copilot", **used)
+    failed = [call(400 + n, status=400 + n, input=None, output=None) for n in range(40)]
+    meter.keep(root, [wild, *failed, call(2, at="no instant")])
+    for words in ((), ("--by", "day"), ("--by", "session", "--by", "day"), ("--by", "session", "--by", "model")):
+        lines = amem("usage", *words).splitlines()
+        assert max(sum(2 if east_asian_width(char) in "WF" else 1 for char in line) for line in lines) <= 80, words
+        assert all(line.isprintable() for line in lines)
+
+
+def test_a_day_is_the_owners_and_a_row_without_one_does_no_harm(root: Root, amem: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter.keep(root, [call(1, at="2026-11-29T23:30:00.000Z"), call(2, at="2026-11-28T10:00:00.000Z", input=40), call(3, at="no instant")])
+    with root.grants.open("a") as grants:
+        grants.write('\n[spend]\nzone = "Europe/Berlin"\n')
+    told = json.loads(amem("usage", "--by", "day", "--json"))
+    assert ([row["day"] for row in told["usage"]], told["zone"]) == (["2026-11-28", "2026-11-30", "no instant"], "Europe/Berlin")
+    told = json.loads(amem("cost", "--by", "day", "--json"))
+    assert ({row["day"] for row in told["days"]}, told["zone"]) == ({"2026-11-28", "2026-11-30", "no instant"}, "Europe/Berlin")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "2026-11-28 █ ▃ 2026-11-30   most in a day: 45 tokens" in amem("usage")
 
 
 def test_bars_show_on_a_terminal_only(root: Root, amem: Run, monkeypatch: pytest.MonkeyPatch) -> None:

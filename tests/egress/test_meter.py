@@ -1,8 +1,9 @@
 import sqlite3
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -186,6 +187,19 @@ def test_what_a_harness_reports_is_kept_under_its_own_source(root: Root) -> None
         ("egress", "metered", 1),
         ("harness", "plan", 1),
     ]
+
+
+def test_a_day_is_the_owners_also_when_it_has_23_or_25_hours(root: Root) -> None:
+    berlin, kathmandu = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
+    instants = ("2026-03-28T22:59", "2026-03-28T23:00", "2026-03-29T21:59", "2026-03-29T22:00", "2026-10-24T22:00", "2026-10-25T22:59")
+    recorded(root, *(row(n, at=f"{instant}:59.999Z", status=200 + n) for n, instant in enumerate(instants)), row(9, at="no instant"))
+
+    def days(zone: tzinfo) -> dict[str, int]:
+        return {found["day"]: found["calls"] for found in meter.report(root, ("day",), zone=zone)}
+
+    assert days(berlin) == {"2026-03-28": 1, "2026-03-29": 2, "2026-03-30": 1, "2026-10-25": 2, "no instant": 1}
+    assert days(UTC) == {"2026-03-28": 2, "2026-03-29": 2, "2026-10-24": 1, "2026-10-25": 1, "no instant": 1}
+    assert days(kathmandu)["2026-03-29"] == 2 and days(kathmandu)["2026-03-30"] == 2
 
 
 def test_usage_can_be_narrowed_and_grouped_otherwise(root: Root) -> None:
