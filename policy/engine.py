@@ -151,7 +151,7 @@ class PolicyEngine:
 
     def decide(self, request: Request) -> Decision:
         """Evaluate one request. Never raises for what the policy or the request is like: that is a denial."""
-        grant, field = self._grant(request.input)
+        grant, field = self._grant(request)
         way = self._way(request.action, request.input.get("domain", ""))
         try:
             fields = _fields(request.input)
@@ -250,8 +250,10 @@ class PolicyEngine:
             result={},
         )
 
-    def _grant(self, asked: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-        key = (asked.get("domain", ""), asked.get("principal", ""), asked.get("owner"))
+    def _grant(self, request: Request) -> tuple[Mapping[str, Any], str]:
+        asked = request.input
+        owner = asked.get("owner", "" if request.action == WRITE else None)  # a write that names none is nobody's
+        key = (asked.get("domain", ""), asked.get("principal", ""), owner)
         known = self._grants.get(key)
         if known is None:
             if len(self._grants) >= _CACHED:

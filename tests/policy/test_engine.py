@@ -115,6 +115,8 @@ def test_who_says_to_be_the_owner_is_not(engine: PolicyEngine) -> None:
     assert engine.decide(write(principal=OWNER, owner=OWNER, findings=["secret"])).allow
     assert not engine.decide(write(principal="human:acme:eve", owner="human:acme:eve", findings=["secret"])).allow
     assert engine.decide(write(principal=OWNER, owner="human:acme:eve", findings=["secret"])).hold
+    nobodys = {name: value for name, value in write(principal=OWNER, findings=["secret"]).input.items() if name != "owner"}
+    assert engine.decide(Request("write", nobodys)).hold
 
 
 def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> None:
