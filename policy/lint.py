@@ -20,7 +20,8 @@ from amem.policy.engine import NESTING_LIMIT, TOO_DEEP, Module, PolicyEngine, Ru
 TEXT_LIMIT = 64 * 1024
 CPU_LIMIT_S = 2
 MEMORY_LIMIT_BYTES = 1 << 30
-WAIT_LIMIT_S = 5
+WAIT_LIMIT_S = 60
+"""For a machine that does not let the child run: what the rule itself may take is the limit before."""
 CALLS = frozenset(bounds.BUILTINS)
 """What a rule may call."""
 
@@ -38,6 +39,9 @@ _CHECKED = [hashlib.sha256(Path(each).read_bytes()).hexdigest() for each in (__f
 """What a verdict hangs on beside the rules: how they are looked at."""
 
 
+_UNKNOWN = "could not be looked at: the load check did not end"
+
+
 def check(policy: str, text: str, beside: Sequence[Module] = ()) -> str | None:
     """Why the module of a policy entry (its id is `policy`) may not be loaded beside others; None when it may."""
     if len(text) > TEXT_LIMIT:
@@ -49,7 +53,7 @@ def check(policy: str, text: str, beside: Sequence[Module] = ()) -> str | None:
     try:
         done = subprocess.run(command, input=job, capture_output=True, text=True, timeout=WAIT_LIMIT_S, env={}, check=False)
     except subprocess.TimeoutExpired:
-        return f"took longer than {WAIT_LIMIT_S} s to load and evaluate"
+        return _UNKNOWN
     if done.returncode != 0:
         return "took more time or memory than a rule may, or broke the engine"
     why = json.loads(done.stdout)["why"]
@@ -61,7 +65,7 @@ def refused(
 ) -> tuple[Mapping[str, str], Mapping[str, bool]]:
     """Why rules may not be in force together, by policy, in order; and the verdicts, by the digest of all that one hangs on.
 
-    A verdict that is known by its digest is not found again.
+    A verdict that is known by its digest is not found again. Where a check did not end there is none: that rule is out until it does.
     """
     kept: list[Module] = []
     out: dict[str, str] = {}
@@ -74,7 +78,8 @@ def refused(
             why = "refused by the load check: amem policy lint says why"
         else:
             why = check(policy, text, kept)
-        verdicts[digest] = why is None
+        if why != _UNKNOWN:
+            verdicts[digest] = why is None
         if why is None:
             kept.append((policy, text))
         else:
