@@ -1,8 +1,11 @@
 """A running session obeys grants.toml as it stands: the next call, the spend limit, the read filter, its access at all."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from zoneinfo import ZoneInfo
+
+import pytest
 
 from amem.egress.reserve import Reservations
 from amem.launch.inforce import InForce
@@ -13,6 +16,7 @@ from amem.model.label import Label
 from amem.record.rows import Filter
 from amem.settings import grants
 from amem.settings.root import Root
+from tests.attacks.egress.test_lying_upstream import CHUNKED, START, STOP, chunk
 from tests.egress.support import SESSION, call, session
 from tests.egress.support import Session as Served
 
@@ -61,6 +65,55 @@ def test_each_change_holds_for_the_next_call(tmp_path: Path) -> None:
             assert "cannot be read since it was changed" in (await refused(s, "owner = ") or "")
             assert "cannot be read since it was changed" in (await refused(s, None) or "")
             assert await refused(s, TEXT) is None
+        memory.close()
+
+    asyncio.run(run())
+
+
+CHANGES = {
+    "the ceiling is lowered": (TEXT.replace('ceiling = "internal"', 'ceiling = "public"'), "above the ceiling public of demo"),
+    "the destination goes": (TEXT.replace(".demo]", ".openai]"), "is not a destination"),
+    "the session's grant goes": (TEXT.replace("agent:*", "agent:x"), "no access to dom-me any more"),
+    "the file breaks": ("owner = ", "cannot be read since it was changed"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_in_the_middle_of_a_stream_holds_from_the_next_call_and_the_stream_is_recorded_whole(tmp_path: Path, change: str) -> None:
+    text, why = CHANGES[change]
+
+    async def run() -> None:
+        root, memory, _, force = sitting(tmp_path)
+        asked, go_on = [0], asyncio.Event()
+
+        async def provide(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while head := await reader.readuntil(b"\r\n\r\n"):
+                    await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+                    asked[0] += 1
+                    writer.write(CHUNKED + chunk(START))
+                    await go_on.wait()
+                    writer.write(chunk(STOP) + b"0\r\n\r\n")
+            writer.close()
+
+        provider = await asyncio.start_server(provide, "127.0.0.1", 0)
+        base = f"http://127.0.0.1:{provider.sockets[0].getsockname()[1]}"
+        access = {"decide": memory.door.decide, "stopped": force.revoked, "generation": force.generation, "principal": "agent:claude"}
+        async with session(tmp_path, base_url=base, **access) as s:
+            s.label[0] = Label.INTERNAL
+            path, body = call(Dialect.ANTHROPIC, stream=True)
+            async with s.client.post(s.url + path, data=body) as answer:
+                assert await answer.content.readany() == START
+                root.grants.write_text(text)
+                status, told, _ = await s.post(*CALL)
+                assert (status, why in told.decode()) == (403, True), told
+                go_on.set()
+                assert await answer.content.read() == STOP
+            assert (await s.post(*CALL))[0] == 403
+            assert asked == [1]
+            recorded = sorted((row["status"], row["input"] or 0, row["partial"]) for row in s.rows())
+            assert recorded == [(200, 7, 0), (403, 0, 0), (403, 0, 0)]
+        provider.close()
         memory.close()
 
     asyncio.run(run())
