@@ -6,6 +6,7 @@ head may be. A slow or silent client costs itself, never another.
 
 import asyncio
 import logging
+import resource
 import socket
 
 from aiohttp import web
@@ -14,6 +15,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from amem.egress.tunnel import HEAD_BYTES, Tunnels
 
 MAX_CONNECTIONS = 1024
+_KEPT_FILES = 64
+"""Descriptors that connections leave to logs, stores and the loop."""
 HEAD_TIMEOUT_S = 75.0
 """How long a connection may be open, or stay open after an answer, without a whole request head."""
 BACKLOG = 1024
@@ -104,6 +107,12 @@ class _Front(asyncio.Protocol):
         task.add_done_callback(self._tunnelled.discard)
 
 
+def _most() -> int:
+    """How many connections there may be: each may need a descriptor to the provider too, and many systems give a process 1024."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, max(1, (files - _KEPT_FILES) // 2))
+
+
 async def serve(app: web.Application, listener: socket.socket, *, max_connections: int | None = None) -> Serving:
     """Serve `app` on a bound socket until `cleanup`. Raises OSError."""
     runner = web.AppRunner(
@@ -113,7 +122,7 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
     await runner.setup()
     handlers = runner.server
     assert handlers is not None
-    most = max_connections or MAX_CONNECTIONS
+    most = max_connections or _most()
     tunnels = app.get(TUNNELS)
     tunnelled: set[asyncio.Task[None]] = set()
     fronts: set[_Front] = set()

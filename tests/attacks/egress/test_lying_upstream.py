@@ -78,6 +78,8 @@ LIES: dict[str, tuple[bytes, str]] = {
     "an encoding nobody knows": (OK + b"content-encoding: xyz\r\ntransfer-encoding: chunked\r\n\r\n" + chunk(START) + b"0\r\n\r\n", "200"),
     "a body without a length": (OK + b"connection: close\r\n\r\n" + START + STOP, "200"),
     "a switch of protocols": (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxyz", "502"),
+    "no content, with content": (b"HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello", "502"),
+    "a length that comes after the chunks": (CHUNKED + chunk(START) + chunk(STOP) + b"0\r\ncontent-length: 7\r\n\r\n", "502"),
     "an answer before its answer": (b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED + chunk(START) + chunk(STOP) + b"0\r\n\r\n", "200"),
 }
 
