@@ -18,9 +18,9 @@ def read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise IntegrityError(f"{path}: not a JSON document: {error}", hint="amem doctor") from error
+        raise IntegrityError(f"{path}: not a JSON document: {error}", hint=f"restore {path} from a backup") from error
     if not isinstance(found, dict):
-        raise IntegrityError(f"{path}: not a JSON object", hint="amem doctor")
+        raise IntegrityError(f"{path}: not a JSON object", hint=f"restore {path} from a backup")
     return found
 
 

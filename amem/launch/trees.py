@@ -28,7 +28,7 @@ def label(root: Root, shown: tuple[str, ...], floor: Label) -> Label:
             try:
                 found = highest((Label(row["label"]),), floor=found)
             except (KeyError, TypeError, ValueError) as error:
-                raise IntegrityError(f"{_path(root)}: {tree}: no label", hint="amem doctor") from error
+                raise IntegrityError(f"{_path(root)}: {tree}: no label", hint=f"restore {_path(root)} from a backup") from error
     return found
 
 

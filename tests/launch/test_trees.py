@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from amem.errors import IntegrityError
 from amem.launch import presence, trees
 from amem.memory.session import Beside, Memory
 from amem.model.label import Label
@@ -44,6 +45,16 @@ def test_a_session_rises_with_what_another_in_its_tree_has_read_since(memory: Me
     assert written(memory, session).classification is Label.RESTRICTED
     trees.lower(memory.root, trees.carried(memory.root), Label.PUBLIC)
     assert session.label is Label.RESTRICTED, "what it has seen it still has"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"/a/tree": {"label": "none"}}', '{"/a/tree": 3}'])
+def test_a_list_of_trees_that_cannot_be_read_opens_none(memory: Memory, text: str) -> None:  # noqa: F811
+    session = agent(memory, beside=trees.Watched(memory.root, ("/a/tree",)))
+    (memory.root.state / "worktrees.json").write_text(text)
+    for asked in (lambda: session.label, lambda: trees.label(memory.root, ("/a/tree",), Label.PUBLIC), lambda: written(memory, session)):
+        with pytest.raises(IntegrityError) as told:
+            asked()
+        assert told.value.hint == f"restore {memory.root.state / 'worktrees.json'} from a backup"
 
 
 def test_no_tree_comes_down_under_a_session_that_runs(amem: Amem, root: Root, tmp_path: Path) -> None:  # noqa: F811
