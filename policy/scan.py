@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from amem.policy import scan_codes, scan_phrases, scan_secrets
 from amem.policy.reasons import visible
-from amem.policy.scan_codes import Cut, cut, run_together, stretches
+from amem.policy.scan_codes import Cut, cut, opaque, run_together, stretches
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_phrases import phrases
 from amem.policy.scan_rules import SPACED, UNSPACED
@@ -26,9 +26,9 @@ from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, Places, foreign,
 EXCERPT_LENGTH = 160
 DEPTH_LIMIT = 3
 """Encodings within encodings that are followed."""
-ENOUGH = 16
+ENOUGH = 8
 """With so many findings a text is not looked at any further: what would be found tells its reader nothing new."""
-_EACH = 3
+_EACH = 2
 """So many findings of one class are told in one look: they leave room for another's."""
 
 
@@ -54,7 +54,23 @@ def _find(text: str) -> Iterator[Finding]:
         yield _finding("hidden", text, found.start, found.start + found.length)
     for name, start, end in islice(secrets(text, whole.low, whole.long_words, whole.there), _EACH):
         yield Finding("secret", f"{name}: {visible(text[start : start + SHOWN])}… ({end - start} characters)", start)
-    yield from _spoken(whole)
+    loud = 0
+    for said in _spoken(whole):
+        yield said
+        loud += said.cls != "quotes"
+        if loud == _EACH:
+            break
+    if loud:
+        # It is held for what it says in plain words: in other letters it is not read, but for what must never be filed.
+        for stretch in islice(opaque(whole), _EACH):
+            yield _finding("payload", text, stretch.start, stretch.start + stretch.length)
+    else:
+        yield from _read_otherwise(whole)
+
+
+def _read_otherwise(whole: Cut) -> Iterator[Finding]:
+    """What a text says in words that are broken apart, and in what it encodes."""
+    text = whole.text
     for piece in mended(whole.low):
         for said in _spoken(_cut(piece.text)):
             yield Finding(said.cls, said.excerpt, piece.start)
@@ -92,12 +108,11 @@ def _spoken(of: Cut) -> Iterator[Finding]:
     told: Counter[str] = Counter()
     reading = _Reading(of)
     for cls, start, end in reading.heard():
-        if told[cls] < _EACH:
-            found = reading.finding(cls, start, end)
-            if told[found.cls] < _EACH:
-                told[found.cls] += 1
-                yield found
-    yield from reading.made_out()
+        if told[cls] < _EACH and told[cls := reading.heard_as(cls, start, end)] < _EACH:
+            told[cls] += 1
+            yield reading.finding(cls, start, end)
+    if not told.keys() - {"quotes"}:  # else it is held for what it says in plain words
+        yield from reading.made_out()
 
 
 class _Reading:
@@ -107,13 +122,14 @@ class _Reading:
         self._of = of
         self._words = sentences(of.low)
         self._concepts = PLAIN.concepts(self._words)
-        self._places = Places(of.low, self._concepts)
+        self._line = "".join(self._concepts)
+        self._places = Places(of.low, self._words, self._concepts)
         self._shown = of.text if len(of.low) == len(of.text) else of.low
 
     def heard(self) -> Iterator[tuple[str, int, int]]:
         """What is said in plain words: its class, where it starts and ends."""
         of = self._of
-        for hit in SPACED.hits("".join(self._concepts)):
+        for hit in SPACED.hits(self._line):
             yield hit.cls, *self._places.span(hit.first, hit.last)
         yield from phrases(of.low, of.there)
         if of.odd and FOREIGN_SCRIPT.search(of.low):
@@ -124,14 +140,13 @@ class _Reading:
     def made_out(self) -> Iterator[Finding]:
         """What is said in words that are not written as words."""
         of = self._of
-        if any("," in told for told in self._concepts):
+        if "," in self._line:
             for region in _DIGITED.finditer("".join(["," if "," in told else "." for told in self._concepts])):
                 first, last = max(0, region.start() - 2), region.end() + 3
                 yield from self._unleeted(self._places.of_word(first), [unleet(word) for word in self._words[first:last]])
-        line = "".join(self._concepts)
-        for broken in _BROKEN_UP.finditer(line):
+        for broken in _BROKEN_UP.finditer(self._line):
             first = max(0, broken.start() - 1)
-            for hit in SPACED.hits(line[first : broken.end()].replace("|", "")):
+            for hit in SPACED.hits(self._line[first : broken.end()].replace("|", "")):
                 yield _finding(hit.cls, of.low, *self._places.span(first, broken.end() - 1))
         for spelled in _SPELLED.finditer(of.shape):
             first, last = spelled.span()
@@ -147,9 +162,13 @@ class _Reading:
             yield Finding(hit.cls, visible(" ".join(letters)[:EXCERPT_LENGTH]), start)
         yield from _compact(start, "".join(letters))
 
+    def heard_as(self, cls: str, start: int, end: int) -> str:
+        """The class of what was heard: `quotes` where the text quotes it."""
+        return "quotes" if cls in _QUOTABLE and self._quoted(start, end) else cls
+
     def finding(self, cls: str, start: int, end: int) -> Finding:
-        """What was heard, as `quotes` where the text quotes it."""
-        return _finding("quotes" if cls in _QUOTABLE and self._quoted(start, end) else cls, self._shown, start, end)
+        """What was heard, with what stands around it."""
+        return _finding(cls, self._shown, start, end)
 
     @cached_property
     def _fences(self) -> list[int]:
@@ -159,10 +178,8 @@ class _Reading:
         """Whether a place stands in quotation marks, code or a quotation, in a text that says why it quotes it."""
         # A word holds the marks that stick to it, and a place may reach past the quotation: what closes it stands anywhere after the start.
         before, after = self._shown[max(0, start - _QUOTE_REACH) : start + 2], self._shown[start + 2 : end + _QUOTE_REACH]
-        line = before.rpartition("\n")[2]
-        marked = line.lstrip().startswith(">") or any(
-            mark in line and close in after.partition("\n")[0] for mark, close in zip(_OPENING, _CLOSING, strict=True)
-        )
+        line, rest = before.rpartition("\n")[2], after.partition("\n")[0]
+        marked = line.lstrip().startswith(">") or any(_CLOSES[mark] in rest for mark in _CLOSES.keys() & line)
         if not marked and bisect_left(self._fences, start) % 2 == 0:
             return False
         return _TOLD.search((before + after).lower()) is not None
@@ -170,8 +187,8 @@ class _Reading:
 
 _SPELLED = re.compile("1{4,}")
 """Letters with spaces between them: one word of a sentence, perhaps."""
-_BROKEN_UP = re.compile(r"\|(?:[^|]\|){3,}[^|]?")
-"""Words of which each is a sentence."""
+_BROKEN_UP = re.compile(r"\|(?:[^|]{1,3}\|){3,}[^|]{0,3}")
+"""Words of which few together are a sentence."""
 _DIGITED = re.compile(r",(?:\.{0,2},){2,}")
 """Words that have digits among their letters, close to each other."""
 
@@ -188,8 +205,8 @@ def _finding(cls: str, text: str, start: int, end: int) -> Finding:
 
 _QUOTABLE = ("instruction", "broadcast", "tool_syntax")
 _QUOTE_REACH = 200
-_OPENING = "\"'`“‘«„‹「『"
-_CLOSING = "\"'`”’»“›」』"
+_CLOSES = dict(zip("\"'`“‘«„‹「『", "\"'`”’»“›」』", strict=True))
+"""Quotation marks, and what closes each."""
 _TELLING = """exampl phrase quote quoti attack inject jailbreak malicious adversar detect payload sample string pattern fixture test says
     said reads contain includ classif refus block flag report docum descri exempl beispiel ejempl esempi пример such like e.g"""
 _TOLD = re.compile(f"(?<![^\\W\\d_]){trie(_TELLING.split())}|例|예시")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from amem.policy.scan_memo import Memo
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_text import latin, spoken
 
@@ -22,21 +23,24 @@ INFLATED_LIMIT = 64 * 1024
 _STRETCH_LIMIT = 1 << 20
 
 _BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/_=-])(?:[A-Za-z0-9+/_-]{40,80}(?:\r?\n[ \t]{0,8})){1,20000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}"
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{40,80}(?:\r?\n[ \t]{0,8})){1,20000}[A-Za-z0-9+/_-]{1,80}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}"
 )
 _BASE64_LEAST = 20
-_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{20,}={0,2}")
+_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2}")
 """One on one line."""
 _BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}={0,6}")
 _HEX = re.compile(
-    r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?(?:[0-9a-fA-F]{2}){1,4}(?:[ ,:;]{1,2}|(?=\\x))){6,}(?:(?:0x|\\x)?(?:[0-9a-fA-F]{2}){1,4}(?![0-9A-Za-z])|)"
+    r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{24,}(?![0-9A-Za-z])|(?<![0-9A-Za-z])(?:(?:0x|\\x)?(?:[0-9a-fA-F]{2}){1,4}(?:[ ,:;-]{1,2}|(?=\\x))){6,}(?:(?:0x|\\x)?(?:[0-9a-fA-F]{2}){1,4}(?![0-9A-Za-z])|)"
 )
 _BINARY = re.compile(r"(?<![0-9])(?:[01]{7,8}[ ,\n]?){8,}")
 _DECIMAL = re.compile(r"(?<![0-9.])(?:[0-9]{2,3}[ ,;]{1,2}){11,}[0-9]{2,3}(?![0-9.])")
 _OCTAL = re.compile(r"(?:\\[0-3]?[0-7]{2}){8,}|(?<![0-9.])(?:[01][0-7]{2}[ ,]){11,}[01][0-7]{2}(?![0-9])")
 _MORSE = re.compile(r"(?:[.\-·−_]{1,6}(?: ?[/|] ?| {1,3})){11,}[.\-·−_]{1,6}")
 _ASCII85 = re.compile(r"<~[!-u\sz]{16,}~>|(?<!\S)[!-~]{40,}(?!\S)")
-_UU_LINE = re.compile(r"(?m)^M[ -`]{60}$")
+_UU = re.compile(r"(?m)(?:(?:^|(?<= ))M[ -`]{60}$\n?){1,2000}(?:^[!-L][ -`]{4,60}$)?")
+_DUMP = re.compile(r"(?m)(?:^[0-9a-fA-F]{4,16}:?[ \t]{1,4}(?:[0-9a-fA-F]{2,8}[ \t]{1,2}){1,17}[^\n]{0,40}\n?){2,4000}")
+"""Bytes as a dump shows them: an address, their digits, and perhaps their letters."""
+_DUMPED = re.compile(r"(?m)^[0-9a-fA-F]{4,16}:?[ \t]{1,4}((?:(?:[0-9a-fA-F]{2}){1,4}[ \t]{1,2}){1,17})")
 _BRAILLE = re.compile("[\u2800-\u28ff]{12,}(?:[ \u2800-\u28ff]{0,4000})")
 _SPACED = re.compile(r"(?<![^\W_])(?:[^\W_][^\w\n]{1,3}){7,}[^\W_](?![^\W_])|(?<![^\W_])(?:[^\W_]_{1,2}){7,}[^\W_]")
 _LONG_WORD = re.compile(r"(?<![^\W_])[^\W_]{26,}")
@@ -119,7 +123,7 @@ _MORSE_CODE = dict(
 )
 _BRAILLE_CODE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵⠀", "abcdefghijklmnopqrstuvwxyz ", strict=True))
 _ESCAPE = (
-    r"(?:%[0-9a-fA-F]{2}|&(?:amp;)?#[xX]?[0-9a-fA-F]{1,6};?|&[lg]t;|\\u\{[0-9a-fA-F]{1,6}\}|\\u[0-9a-fA-F]{4,6}|\\x[0-9a-fA-F]{2}|\\[0-9a-fA-F]{2,6}(?=\s)"
+    r"(?:%[0-9a-fA-F]{2}|&(?:amp;)?#(?:[xX][0-9a-fA-F]{1,8}|[0-9]{1,8});?|&[lg]t;|\\u\{[0-9a-fA-F]{1,6}\}|\\U[0-9a-fA-F]{8}|\\0[0-9a-fA-F]{5}|\\u[0-9a-fA-F]{4,6}|\\x[0-9a-fA-F]{2}|\\[0-9a-fA-F]{2,6}(?=\s)"
     r"|U\+[0-9a-fA-F]{4,6}|=[0-9A-F]{2})"
 )
 _ESCAPED = re.compile(rf"{_ESCAPE}(?:[^\\&%=\n]{{0,24}}?{_ESCAPE}){{2,4000}}[^\\&%=\n]{{0,40}}")
@@ -148,6 +152,11 @@ _MEDIA = (
     b"OTTO",
 )
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+_ARCHIVES = (b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd", b"Rar!")
+"""How an archive begins: what is packed so has no place in a note, however short."""
+_ARCHIVES_BEGIN = tuple(base64.b64encode(mark)[: len(mark) * 4 // 3].decode() for mark in _ARCHIVES)
 
 
 class Stretch(NamedTuple):
@@ -189,8 +198,7 @@ class Cut(NamedTuple):
 def cut(text: str, low: str, odd: set[str], needles: Needles) -> Cut:
     """Cut a text, given it in plain form and its odd characters."""
     words = low.split()
-    known = _shapes
-    shape = "".join([known.get(word) or _shape(word) for word in words])
+    shape = "".join(map(_SHAPES.__getitem__, words))
     long_words: list[Word] = []
     at = 0
     if len(low) != len(text):
@@ -225,6 +233,10 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
         for match in _ESCAPED.finditer(of.text):
             before = _WORD_BEFORE.search(of.text, max(0, match.start() - 24), match.start())
             yield Stretch(match.start(), _unescape((before[0] if before else "") + match[0]))
+    if "\nM" in of.text or " M" in of.text:
+        yield from _each(of.text, 0, ((_UU, _from_uu),))
+    if "0010" in of.text:
+        yield from _each(of.text, 0, ((_DUMP, _from_dump),))
     if "chr(" in of.text:
         yield from _each(of.text, 0, ((_PROGRAM, _unescape),))
     if _SEAM.search(of.text):
@@ -240,12 +252,18 @@ def stretches(of: Cut, outermost: bool) -> Iterator[Stretch]:
             start, end = bounds[2 * found.start()], bounds[2 * found.end() - 1]
             yield from _each(of.text[start:end], start, _OF_RUNS[found.lastgroup or ""])
     for word in sorted(of.there & NEEDLES) if outermost else ():
+        text = of.text if len(of.text) == len(of.low) else of.low
         at, end = of.low.find(word), 0
         while at >= 0:
             start, end = max(end, at - _CIPHER_REACH), at + 2 * _CIPHER_REACH
             for cipher in _CIPHERS[word]:
-                yield Stretch(start, cipher(of.low[start:end]), deeper=False)
+                yield Stretch(start, cipher(text[start:end]), deeper=False)
             at = of.low.find(word, end)
+
+
+def opaque(of: Cut) -> Iterator[Stretch]:
+    """The long stretches of a text that read as nothing."""
+    return (stretch for stretch in _of_long_words(of) if stretch.length)
 
 
 def _even(of: Cut) -> Iterator[tuple[int, str]]:
@@ -257,7 +275,7 @@ def _even(of: Cut) -> Iterator[tuple[int, str]]:
         if len(words) != len(of.words):
             return
         first, last = found.span()
-        if last < len(words) and len(words[last]) < len(words[first]):
+        if last < len(words) and len(words[last]) < len(words[first]) and not words[last - 1].endswith("="):
             last += 1
         joined = "".join(words[first:last])
         if _GROUPS.fullmatch(joined):
@@ -295,15 +313,22 @@ def _of_lines(text: str, lines: list[Word]) -> Iterator[Stretch]:
         for run in _BASE64.finditer(block):
             if "\n" in run[0]:
                 yield from _of_alphabet(run[0], start + run.start())
-        yield from _each(block, start, ((_UU_LINE, _from_uu),))
 
 
 def _of_alphabet(run: str, start: int) -> Iterator[Stretch]:
     """A run in the letters of base64: what it reads as, or that it is long and reads as nothing."""
     if (read := _from_alphabet(run)) is not None:
         yield Stretch(start, read)
-    elif len(run) >= OPAQUE_LENGTH and _dense(run) and not (_base64_bytes(run) or b"").startswith(_MEDIA):
+    elif _opaque(run):
         yield Stretch(start, "", length=len(run), deeper=False)
+
+
+def _opaque(run: str) -> bool:
+    """Whether a run that reads as nothing is an archive, or is long and no picture."""
+    if len(run) < OPAQUE_LENGTH and not run.startswith(_ARCHIVES_BEGIN):
+        return False
+    data = _base64_bytes(run) or b""
+    return data.startswith(_ARCHIVES) or (len(run) >= OPAQUE_LENGTH and _dense(run) and not data.startswith(_MEDIA))
 
 
 def _dense(run: str) -> bool:
@@ -343,22 +368,15 @@ def _shape(word: str) -> str:
     if len(word) >= _LONG:
         return "L"
     if len(word) <= 4 and sum(map(str.isalnum, word)) == 1:
-        shape = "1"
-    elif _CODE.fullmatch(word):
-        shape = "0"
-    elif not any(map(str.isalnum, word)):
-        shape = "-"
-    else:
-        shape = "o" if word.strip(".,-") in _NATO else "b" if len(word) >= 8 else "."
-    if len(_shapes) >= _SHAPES_LIMIT:
-        _shapes.clear()
-    _shapes[word] = shape
-    return shape
+        return "1"
+    if _CODE.fullmatch(word):
+        return "0"
+    if not any(map(str.isalnum, word)):
+        return "-"
+    return "o" if word.strip(".,-") in _NATO else "b" if len(word) >= 8 else "."
 
 
-_shapes: dict[str, str] = {}
-"""The shapes of words seen, so that a word costs one look; bounded."""
-_SHAPES_LIMIT = 50_000
+_SHAPES = Memo(_shape)
 _LONG = 16
 _WIDE_WORD = 40
 _LINE = 40
@@ -389,11 +407,8 @@ def _readable(data: bytes) -> str | None:
     """The text of some bytes when they are one: printable, and with the spaces or the letters that text has."""
     if len(data) < 8:
         return None
-    if data[:2] == b"\x1f\x8b" or data[:1] == b"\x78":
-        try:
-            data = zlib.decompressobj(47).decompress(data, INFLATED_LIMIT)
-        except zlib.error:
-            return None
+    if data.startswith((b"\x1f\x8b", b"\x78")):
+        data = _inflated(data, 47)
     for coding in ("utf-8", "utf-16-le", "utf-16-be") if 3 * data.count(0) >= len(data) else ("utf-8",):
         try:
             text = data.decode(coding)
@@ -403,6 +418,13 @@ def _readable(data: bytes) -> str | None:
         if lettered and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable():
             return text
     return None
+
+
+def _inflated(data: bytes, window: int) -> bytes:
+    try:
+        return zlib.decompressobj(window).decompress(data, INFLATED_LIMIT)
+    except zlib.error:
+        return b""
 
 
 def _base64_bytes(run: str) -> bytes | None:
@@ -423,7 +445,9 @@ def _from_alphabet(run: str) -> str | None:
     data = _base64_bytes(run)
     if data is None or (read := _readable(data)) is not None:
         return None if data is None else read
-    return _readable(_base64_bytes(run[::-1].lstrip("=")) or b"") if _dense(run) else None
+    if not _dense(run):
+        return None
+    return _readable(_inflated(data, -15)) or _readable(_base64_bytes(run[::-1].lstrip("=")) or b"")
 
 
 def _from_base32(run: str) -> str | None:
@@ -482,6 +506,10 @@ def _from_uu(run: str) -> str | None:
         return None
 
 
+def _from_dump(run: str) -> str | None:
+    return _from_hex("".join(_DUMPED.findall(run)))
+
+
 def _from_braille(run: str) -> str | None:
     return "".join(_BRAILLE_CODE.get(dots, " ") for dots in run)
 
@@ -496,7 +524,8 @@ def _unescape(text: str) -> str:
         text = text.replace(name, character)
     text = re.sub(r"(?:(?:%|=|\\x)[0-9a-fA-F]{2})+", lambda run: _octets(run[0]), text)
     text = re.sub(r"[+.& ]{0,3}chr\((\d{2,3})\)", lambda code: _character(code[1], 10), text)
-    text = re.sub(r"&#([xX]?)([0-9a-fA-F]{1,6});?", lambda code: _character(code[2], 16 if code[1] else 10), text)
+    text = re.sub(r"\\(?:U|(?=0))([0-9a-fA-F]{8}|0[0-9a-fA-F]{5})", lambda code: _character(code[1], 16), text)
+    text = re.sub(r"&#([xX]?)((?<=[xX])[0-9a-fA-F]{1,8}|[0-9]{1,8});?", lambda code: _character(code[2], 16 if code[1] else 10), text)
     return re.sub(r"(?:\\u?\{?|U\+)([0-9a-fA-F]{2,6})\}?\s?", lambda code: _character(code[1], 16), text)
 
 
@@ -524,11 +553,15 @@ _MARKS_OF_MORSE = ".-·−_"
 
 def _shift(by: int) -> Callable[[str], str]:
     table = str.maketrans(_ALPHABET, _ALPHABET[by:] + _ALPHABET[:by])
-    return lambda text: text.translate(table)
+    return lambda text: text.lower().translate(table)
+
+
+def _rot47(text: str) -> str:
+    return text.translate(_ROT47)
 
 
 def _atbash(text: str) -> str:
-    return text.translate(_ATBASH)
+    return text.lower().translate(_ATBASH)
 
 
 def _backwards(text: str) -> str:
@@ -539,6 +572,7 @@ def _words_backwards(text: str) -> str:
     return re.sub(r"[^\W_]+", lambda word: word[0][::-1], text)
 
 
+_ROT47 = {code: 33 + (code + 14) % 94 for code in range(33, 127)}
 _ATBASH = str.maketrans(_ALPHABET, _ALPHABET[::-1])
 _PIVOTS = (
     "instruction",
@@ -562,6 +596,7 @@ _PIVOTS = (
 )
 _CIPHERS: dict[str, tuple[Callable[[str], str], ...]] = {
     **{_shift(by)(word): (_shift(26 - by),) for by in range(1, 26) for word in _PIVOTS},
+    **{_rot47(form).lower(): (_rot47,) for word in _PIVOTS for form in (word, word.capitalize())},
     **{_atbash(word): (_atbash,) for word in _PIVOTS},
     **{_backwards(word): (_backwards, _words_backwards) for word in _PIVOTS},
 }

@@ -50,7 +50,7 @@ LEXICON: dict[str, str] = {
         системной_твоей sitt""",
     # the reader
     "U": """you u vous toi usted ustedes voce voces du sie tu jij ty вы ты ви sen siz anda kamu dir dich te ti тебе тобі тебя тебе̄ σου sana tienes eres you're
-        you've you'll youre estas ets esti jesteś jestes olet vous_avez estás tobie ciebie""",
+        you've you'll youre estas ets esti jesteś jestes olet vous_avez estás tobie ciebie hai""",
     # what a reader was told to do
     "I": """instruction instructions directive directives guideline guidelines intructions instuctions instrucions instrutions consigne consignes instrucciones
         instruccion directrices indicaciones instrucoes instrucao diretrizes orientacoes anweisung anweisungen instruktion instruktionen richtlinien vorgaben

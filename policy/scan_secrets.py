@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from amem.policy.scan_codes import Word
+from amem.policy.scan_words import trie
 
 
 class Format(NamedTuple):
@@ -44,7 +45,7 @@ FORMATS: tuple[Format, ...] = (
     *_format("Slack token", "xoxb- xoxa- xoxp- xoxe- xoxr- xoxs- xoxo-", r"xox[abeoprs]-[A-Za-z0-9-]{10,250}"),
     *_format("Slack token", "xapp-", r"xapp-\d-[A-Z0-9]{8,16}-\d{8,16}-[a-f0-9]{40,80}"),
     *_format("Slack webhook", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,100}"),
-    *_format("Discord webhook", "/api/webhooks/", r"/api/webhooks/\d{15,21}/[A-Za-z0-9_-]{40,80}"),
+    *_format("Discord webhook", "discord.com/api/ discordapp.com/api/", r"discord(?:app)?\.com/api/webhooks/\d{15,21}/[A-Za-z0-9_-]{40,80}"),
     *_format("Google key", "AIza", rf"{_B}AIza[A-Za-z0-9_-]{{35}}{_E}"),
     *_format("Google key", "GOCSPX- ya29. 1//0", r"(?:GOCSPX-[A-Za-z0-9_-]{24,40}|ya29\.[A-Za-z0-9_-]{20,300}|1//0[A-Za-z0-9_-]{30,120})"),
     *_format("Hugging Face token", "hf_ api_org_", rf"{_B}(?:hf|api_org)_[A-Za-z0-9]{{30,50}}{_E}"),
@@ -76,6 +77,18 @@ FORMATS: tuple[Format, ...] = (
     *_format("Supabase key", "sbp_ sb_secret_", r"(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{30,60})"),
     *_format("New Relic key", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
     *_format("1Password token", "ops_eyJ", r"ops_eyJ[A-Za-z0-9_-]{200,1000}"),
+    *_format("Docker token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,40}"),
+    *_format("Heroku key", "HRKU-", r"HRKU-[A-Za-z0-9_-]{36,64}"),
+    *_format("NuGet key", "oy2", rf"{_B}oy2[a-z0-9]{{43}}{_E}"),
+    *_format("Pulumi token", "pul-", rf"{_B}pul-[a-f0-9]{{40}}{_E}"),
+    *_format("LangSmith key", "lsv2_", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+    *_format("Pinecone key", "pcsk_", r"pcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{40,80}"),
+    *_format("Bitbucket token", "ATBB", rf"{_B}ATBB[A-Za-z0-9]{{28,40}}{_E}"),
+    *_format("Artifactory key", "AKCp", rf"{_B}AKCp[A-Za-z0-9]{{60,80}}{_E}"),
+    *_format("SonarQube token", "sqp_ squ_ sqa_", rf"{_B}sq[pua]_[a-f0-9]{{40}}{_E}"),
+    *_format("Firebase token", ":APA91b", r":APA91b[A-Za-z0-9_-]{120,200}"),
+    *_format("Mailchimp key", "-us", rf"(?<![A-Za-z0-9])[a-f0-9]{{32}}-us\d{{1,2}}{_E}", 33),
+    *_format("token", "_TOKEN= _KEY= _authToken=", r"(?:_TOKEN|_KEY|_authToken)=[\"']?[a-f0-9]{8}-(?:[a-f0-9]{4}-){3}[a-f0-9]{12}"),
     *_format("Telegram token", ":AA", r"(?<![0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9])", 10),
     *_format("Discord token", ".", rf"{_B}[MNO][A-Za-z0-9_-]{{23,27}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,40}}", 28),
     *_format("JWT", "eyJ", r"(?<![A-Za-z0-9_.-])eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{16,2000}"),
@@ -84,6 +97,7 @@ FORMATS: tuple[Format, ...] = (
     *_format("URL with a password", "://", r"://[^\s:/?#@\"'<>]{0,64}:(?P<value>[^\s/?#@\"'<>:]{3,128})@[\w.-]"),
     *_format("authorization", "earer EARER", r"(?i:earer)\s{1,4}(?P<value>[A-Za-z0-9_.~+/=-]{20,2000})"),
     *_format("authorization", "uthorization AUTHORIZATION", r"(?i:uthorization)[\"']?\s{0,2}[:=]\s{0,2}[\"']?(?i:token|basic)\s{1,4}(?P<value>[A-Za-z0-9_.~+/=-]{16,2000})"),
+    *_format("authorization", '"auth"', r"\"auth\"\s{0,3}:\s{0,3}\"(?P<value>[A-Za-z0-9+/]{16,400}={0,2})\""),
     *_format("curl password", "-u --user", r"(?:-u|--user)[ =]?[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{6,128})"),
     *_format("netrc password", "login", r"login\s{1,4}\S{1,100}\s{1,4}password\s{1,4}(?P<value>\S{4,128})"),
 )  # fmt: skip
@@ -120,6 +134,8 @@ _PAGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """A token that marks a place in a list, or a piece of text."""
+_ABOUT_AFTER = re.compile(r"s?[_-]?(?:name|ref|type|length|count|ttl|expir\w{0,4}|version)\b", re.IGNORECASE)
+"""What is said of a credential and is none."""
 _VALUE = r"[\w.-]{0,24}[\"'`*]{0,3}[ \t]{0,4}(?:=>|:=|={1,2}|:|：|(?:\s\w{1,12}){0,3}?\s(?:is|was|es|ist|est|to)(?:\snow)?:?\s)[ \t]{0,8}[\"'`*]{0,3}(?P<value>[^\s\"'`,;<>(){}\[\]]{6,256})(?P<after>[\"'`(\[{]?)"
 _ASSIGNED = re.compile(_VALUE)
 _PLACEHOLDER = re.compile(
@@ -141,15 +157,15 @@ def secrets(text: str, low: str, long_words: Sequence[Word], there: set[str]) ->
     `there` has the needles that the plain form may hold.
     """
     for word in long_words:
-        if word.text.isalnum() and word.text.islower() and not word.text.startswith("dapi"):
+        if word.text.isalnum() and word.text.islower() and not word.text.startswith(("dapi", "oy2")):
             continue  # a digest or a name: no other format is without a sign or a capital
         if _ANY_OF_A_WORD.search(word.text) is None:
             continue
         for form in _OF_A_WORD:
             if form.needle in word.text:
                 yield from _matches(form, word.text, word.start)
-    for form in _OF_MORE:
-        if form.needle.lower() in there:
+    for needle, form in _LOW_NEEDLES:
+        if needle in there:
             yield from _matches(form, text, 0)
     if len(low) != len(text):
         low = text
@@ -166,6 +182,8 @@ def secrets(text: str, low: str, long_words: Sequence[Word], there: set[str]) ->
 
 def _names_one(keyword: str, text: str, start: int, end: int) -> bool:
     """Whether a keyword, where it stands, is the name of a credential."""
+    if _ABOUT_AFTER.match(text, end) is not None:
+        return False
     if keyword == "key":
         return _KEY_BEFORE.search(text, max(0, start - 12), start) is not None
     if keyword == "token":
@@ -177,8 +195,9 @@ _REACH = 120
 _OF_MORE = tuple(form for form in FORMATS if form.name in ("private key", "authorization", "curl password", "netrc password"))
 """The formats that hold a space."""
 _OF_A_WORD = tuple(form for form in FORMATS if form not in _OF_MORE)
-_ANY_OF_A_WORD = re.compile("|".join(re.escape(form.needle) if form.needle != "." else r"\.[A-Za-z0-9_-]{6}\." for form in _OF_A_WORD))
-NEEDLES = frozenset((*(form.needle.lower() for form in _OF_MORE), *_KEYWORDS))
+_ANY_OF_A_WORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.|" + trie(form.needle for form in _OF_A_WORD if form.needle != "."))
+_LOW_NEEDLES = tuple((form.needle.lower(), form) for form in _OF_MORE)
+NEEDLES = frozenset((*(needle for needle, _ in _LOW_NEEDLES), *_KEYWORDS))
 """One without a letter beyond ASCII stands in a text as it does in its plain form; of the others the plain form may keep none."""
 
 

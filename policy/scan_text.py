@@ -23,7 +23,8 @@ _PILED = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _SPACING = re.compile("[\u2000-\u200a\u202f\u205f\u00a0]{8,}")
 _STYLED = re.compile(
-    "[\U0001f1e6-\U0001f1ff]{12,}|[\U0001d400-\U0001d7cb]{4,}|[\u24b6-\u24e9]{4,}|[\U0001f130-\U0001f189]{4,}|[\ua730\ua731\u0262\u026a\u0274\u0280\u028f\u029c\u029f\u1d00-\u1d22]{4,}"
+    "[\U0001f1e6-\U0001f1ff]{12,}|(?:[\U0001f1e6-\U0001f1ff] ){6,}"
+    "|[\U0001d400-\U0001d7cb]{4,}|[\u24b6-\u24e9]{4,}|[\U0001f130-\U0001f189]{4,}|[\ua730\ua731\u0262\u026a\u0274\u0280\u028f\u029c\u029f\u1d00-\u1d22]{4,}"
 )
 _STYLES = re.compile("[\U0001f1e6-\U0001f1ff\U0001d400-\U0001d7cb\u24b6-\u24e9\U0001f130-\U0001f189\ua730\ua731\u0262-\u029f\u1d00-\u1d22]")
 _SPACES = re.compile("[\u2000-\u200a\u202f\u205f\u00a0]")
@@ -71,7 +72,8 @@ _WITHIN_LEAST = 2
 
 def mended(low: str) -> Iterator["Piece"]:
     """The pieces of a plain text around what breaks its words apart, without that."""
-    within = list(_WITHIN.finditer(low)) if any(sign in low for sign in ("*", "</", "<!--", "+", "__", "~~", "=\n", "=\r")) else []
+    broken = "*" in low or "</" in low or "<!--" in low or "+" in low or "__" in low or "~~" in low or "=\n" in low or "=\r" in low
+    within = list(_WITHIN.finditer(low)) if broken else []
     for start, end in _around(low, within if len(within) >= _WITHIN_LEAST else ()):
         yield Piece(start, _unspelled(_AROUND.sub("", _WITHIN.sub("", low[start:end]))))
     if _SPELLED_PART.search(low) is not None:

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from amem.policy.scan_lexicon import LEXICON, UNSPACED
+from amem.policy.scan_memo import WORD_LIMIT, Memo
 from amem.policy.scan_text import odd_characters, plain, unleet
 
 _PART = re.compile(r"[a-z]{2,5}://[^\s\"'`<>)\]]*[^\s\"'`<>)\].,;:!?|]|[^\W_]+|@(?=[\w-]+\.\w)|[。！？؟।]|[.!?;|]+(?=[\"'`)\]»”’*_]*$)")
@@ -24,9 +25,6 @@ _DIGITED = re.compile(
     r"[a-z][013457@$!]{1,3}[a-z]|^[013457@$]{1,2}[a-z]{1,10}[013457@$]|^[013457@$]{2,3}[a-z]|^[a-z]{1,3}[013457@$]{2}\W*$"
 )
 _NOT_HEX = re.compile("[g-z@$!]")
-_WORD_LIMIT = 64
-"""A longer word is looked at each time it comes, not remembered."""
-_MEMO_LIMIT = 50_000
 _SHORTEST_COMPACT = 4
 """Shorter words are not looked for in text without spaces: they are found everywhere."""
 
@@ -73,7 +71,7 @@ class Lexicon:
                 else:
                     self._words.setdefault(key, concept)
         self._heads = {stem[:3] for stems in self._stems.values() for stem in stems}
-        self._known: dict[str, str] = {}
+        self._known = Memo(self._learn)
         self._compact = re.compile(trie(word for word in self._words if len(word) >= _SHORTEST_COMPACT and word.isascii()))
 
     def line(self, words: Sequence[str]) -> str:
@@ -82,8 +80,7 @@ class Lexicon:
 
     def concepts(self, words: Sequence[str]) -> list[str]:
         """The concepts of each of some words, `,` for one that has digits among its letters."""
-        known = self._known
-        found = [known.get(word) or self._learn(word) for word in words]
+        found = list(map(self._known.__getitem__, words))
         if firsts := self._pairs.keys() & words:
             for at, word in enumerate(words[:-1]):
                 if word in firsts:
@@ -112,12 +109,8 @@ class Lexicon:
             concepts = "".join(map(self._meaning, _PART.findall(word))) or "."
             if _OWN_FILE.search(word):
                 concepts = "7|" if concepts.endswith("|") else "7"
-            if not concepts.strip(".|") and len(word) <= _WORD_LIMIT and _DIGITED.search(word) and _NOT_HEX.search(word):
+            if not concepts.strip(".|") and len(word) <= WORD_LIMIT and _DIGITED.search(word) and _NOT_HEX.search(word):
                 concepts = "," + concepts[1:]
-        if len(word) <= _WORD_LIMIT:
-            if len(self._known) >= _MEMO_LIMIT:
-                self._known = {}
-            self._known[word] = concepts
         return concepts
 
     def _meaning(self, part: str) -> str:
@@ -138,7 +131,8 @@ PLAIN = Lexicon(str)
 LEET = Lexicon(unleet)
 
 _FOREIGN = {plain(word).replace("_", " "): concept for concept, listed in UNSPACED.items() for word in listed.split()}
-_FOREIGN_WORDS = re.compile(f"@[a-z0-9-]{{1,63}}(?:[.][a-z0-9-]{{1,63}}){{1,4}}|[.!?](?![a-z0-9])|{trie([*_FOREIGN, *'。！？؟।'])}")
+_FOREIGN_WORDS = re.compile(trie([*_FOREIGN, *"。！？؟।.!?"]))
+_ADDRESS = re.compile(r"@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4}")
 _FOREIGN_HEADS = {word[0] for word in _FOREIGN if not word.isascii()}
 
 
@@ -158,13 +152,10 @@ def _marked(text: str) -> str:
 class Places:
     """Where in its text the words of a line of concepts stand; looked for when the first is asked for."""
 
-    def __init__(self, text: str, concepts: Sequence[str]) -> None:
-        self._text, self._concepts = text, concepts
-
-    @cached_property
-    def _bounds(self) -> list[int]:
-        """Where each word starts and ends, one after the other."""
-        return list(accumulate(map(len, _WORD.split(_marked(self._text)))))
+    def __init__(self, text: str, words: Sequence[str], concepts: Sequence[str]) -> None:
+        self._text, self._words, self._concepts = _marked(text), words, concepts
+        self._starts: list[int] = []
+        self._end = 0
 
     @cached_property
     def _letters(self) -> list[int]:
@@ -172,14 +163,15 @@ class Places:
 
     def of_word(self, word: int) -> int:
         """Where a word starts."""
-        return self._bounds[2 * word]
+        for earlier in self._words[len(self._starts) : word + 1]:
+            self._starts.append(self._text.index(earlier, self._end))
+            self._end = self._starts[-1] + len(earlier)
+        return self._starts[word]
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Where what the letters from `first` to `last` of the line stand for starts and ends."""
-        return self.of_word(bisect_right(self._letters, first)), self._bounds[2 * bisect_right(self._letters, last) + 1]
-
-
-_WORD = re.compile(r"(\S+)")
+        word = bisect_right(self._letters, last)
+        return self.of_word(bisect_right(self._letters, first)), self.of_word(word) + len(self._words[word])
 
 
 def foreign(text: str) -> tuple[str, list[int]]:
@@ -188,14 +180,21 @@ def foreign(text: str) -> tuple[str, list[int]]:
     places: list[int] = []
     end = 0
     for match in _FOREIGN_WORDS.finditer(text) if not _FOREIGN_HEADS.isdisjoint(odd_characters(text)) else ():
-        told = "E" if match[0][0] == "@" else _FOREIGN.get(match[0], "|")
-        if match.start() - end > _FOREIGN_REACH:
+        word, start, stop = match[0], match.start(), match.end()
+        told = _FOREIGN.get(word, "|")
+        if word in _ASCII_MARKS:
+            address = _ADDRESS.match(text, start)
+            if start < end or (address is None and text[stop : stop + 1].isalnum()):
+                continue  # within an address, or a number
+            stop = address.end() if address else stop
+        if start - end > _FOREIGN_REACH:
             told = "|" + told
         line.append(told)
-        places += [match.start()] * len(told)
-        end = match.end()
+        places += [start] * len(told)
+        end = stop
     return "".join(line), places
 
 
+_ASCII_MARKS = "@.!?"
 _FOREIGN_REACH = 14
 """Characters between two known words that are of one sentence."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from amem.policy import scan_codes, scan_phrases, scan_rules, scan_secrets, scan_text
 from amem.policy.scan import _NEEDLES, _cut, scan
+from amem.policy.scan_memo import Memo
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_phrases import PHRASES, Phrase
 from amem.policy.scan_rules import RULES, UNSPACED_RULES, Rule
@@ -126,6 +127,19 @@ def test_what_must_stand_beside_a_phrase_s_words_is_in_all_that_it_matches(phras
     for found in matches(phrase.pattern):
         if any(word in found for word in phrase.needs):
             assert not phrase.beside or any(word in found for word in phrase.beside)
+
+
+@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.pattern.pattern[:40])
+def test_a_phrase_is_looked_for_as_far_as_it_reaches(phrase: Phrase) -> None:
+    assert _parser.parse(phrase.pattern.pattern, phrase.pattern.flags).getwidth()[1] <= phrase.reach
+
+
+def test_what_is_said_of_words_is_worked_out_once_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amem.policy.scan_memo.LIMIT", 2)
+    asked: list[str] = []
+    memo = Memo(lambda word: asked.append(word) or word[:1])  # type: ignore[func-returns-value]
+    assert list(map(memo.__getitem__, ["ab", "ab", "x" * 100, "x" * 100, "cd", "ef"])) == ["a", "a", "x", "x", "c", "e"]
+    assert asked == ["ab", "x" * 100, "x" * 100, "cd", "ef"] and len(memo) == 1
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys((*RULES, *UNSPACED_RULES)), ids=lambda rule: rule.pattern[:60])
