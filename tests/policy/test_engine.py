@@ -2,6 +2,7 @@ import asyncio
 import gc
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from amem.policy.engine import Exemption, PolicyEngine, Rule, builtin, load, sou
 from amem.policy.request import Request
 
 from .asks import DATA, OWNER, call, entry, read, who, write
+from .test_oracle import random_input
 
 
 @pytest.fixture
@@ -128,6 +130,27 @@ def test_what_was_decided_is_not_evaluated_again_and_has_an_id_of_its_own() -> N
     other = engine.decide(write(findings=["secret"], session="ses-0123abce", task="task-a-0123abcd"))
     assert other.code == "scan_findings" and other.input_digest != first.input_digest, "no rule can see the session or the task"
     assert engine.decide(write(findings=["hidden"])).code == "policy_error"
+
+
+def test_what_is_remembered_is_what_an_evaluation_would_say() -> None:
+    r = random.Random(20261202)
+    remembers, forgets = PolicyEngine(builtin(), DATA), PolicyEngine(builtin(), DATA, whole=True)
+    for _ in range(1500):
+        asked = {**random_input(r), "session": f"ses-0123abc{r.choice('de')}"}
+        request = Request(asked.pop("action"), {name: value for name, value in asked.items() if name != "grant"})
+        forgets._answers.clear()
+        forgets._decided.clear()
+        assert remembers.decide(request)._replace(id="") == forgets.decide(request)._replace(id=""), request
+
+
+@pytest.mark.parametrize("asks", ["input", "input.guarded", "input.elsewhere[0].other", "input.superseding"])
+def test_any_policy_is_told_what_the_entries_of_a_write_come_to(asks: str) -> None:
+    told = 'walk(input, [["guarded"], found])' if asks == "input" else f"found := {asks}"
+    body = f'decision := {{"allow": false, "reasons": [{{"code": "told", "found": found}}]}} if {{\n\t{told}\n}}\n'
+    engine = PolicyEngine([("site.rego", f"package amem\n\n{body}")], DATA)
+    replaced = [entry(tier="verified", domain="dom-b"), entry()]
+    found = engine.decide(write(supersedes=replaced, superseded_so_far=3)).reasons[0].facts["found"]
+    assert found == {"input.elsewhere[0].other": "dom-b", "input.superseding": 5}.get(asks, ["mem-a-0123456789ab"])
 
 
 @pytest.mark.parametrize(
