@@ -5,6 +5,7 @@ is a new version of the entry with the same body. The why goes to the ledger, ne
 decision, the note in the ledger, the record, then what became of it; an approval that was cut short is done again.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,14 @@ from amem.model.ids import domain_of
 from amem.policy import request
 from amem.policy.decision import Decision
 from amem.policy.scan import scan
-from amem.record import quarantine
+from amem.record import markdown, quarantine
 
 if TYPE_CHECKING:
     from amem.ledger.promotions import Promotion
 
 WHY_LIMIT = 4000
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+"""In an approval task: of the entry as it was proposed, so that an edit that makes no version shows too."""
 _PRIORITY = 5
 
 
@@ -92,6 +95,9 @@ def approve(memory: Memory, session: Session, task: str) -> Promoted | Refused:
             if decision.code == "version_changed":
                 raise ConflictError(decision.sentence(), hint=f"amem promote {entry.id} --to verified --why …", decision=decision.id)
             return _refused(decision)
+        asked = memory.ledger.text(entry.domain, memory.ledger.show(task).body) or ""
+        if (proposed := _DIGEST.search(asked)) and proposed[0] != markdown.fixed(entry):
+            raise ConflictError(f"{entry.id} is not what was proposed: it was changed behind amem", hint="amem verify")
         left_out = None
         if entry.type is EntryType.POLICY and memory.policies is not None:
             left_out = memory.policies.foresee(memory.grants, entry).why  # looked at before it is there, where no decision waits for it
@@ -136,7 +142,8 @@ def _propose(memory: Memory, session: Session, entry: Entry, why: str) -> Promot
         body=(
             f"{session.principal} proposes version {entry.version} of {entry.id}, by {entry.author}, as verified.\n{lineage}\n"
             f"    amem get {entry.id}\n    amem approve <this task>\n    amem decline <this task>\n\n"
-            f"Judge the entry first; then read why it was proposed: amem promotions {entry.id}\n"
+            f"Judge the entry first; then read why it was proposed: amem promotions {entry.id}\n\n"
+            f"What is proposed: {markdown.fixed(entry)}\n"
         ),
         priority=_PRIORITY,
         requires=("human",),

@@ -118,6 +118,21 @@ def test_an_approval_is_of_the_version_that_was_proposed(memory: Memory) -> None
     assert isinstance(approve(memory, bob(memory), again), Promoted)
 
 
+def test_an_entry_that_was_edited_behind_amem_is_not_what_was_proposed(memory: Memory) -> None:
+    entry = written(memory, agent(memory))
+    proposed = promote(memory, agent(memory, "agent:codex"), entry.id, Tier.VERIFIED, "Checked.")
+    assert isinstance(proposed, Promoted) and proposed.task
+    path = memory.store.path(entry.id)
+    was = path.read_bytes()
+    path.write_bytes(was.replace(b"at length", b"in short"))
+    with pytest.raises(ConflictError, match="behind amem"):
+        approve(memory, owner(memory), proposed.task)
+    assert memory.store.read(entry.id).tier is Tier.RAW
+    path.write_bytes(was)
+    assert isinstance(approve(memory, owner(memory), proposed.task), Promoted)
+    assert memory.store.read(entry.id).tier is Tier.VERIFIED
+
+
 def test_one_open_proposal_of_a_version_and_none_after_a_decline(memory: Memory) -> None:
     entry = written(memory, agent(memory))
     task = proposed(memory, codex(memory), entry)
