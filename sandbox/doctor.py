@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Literal, NamedTuple
 
 from amem.errors import SandboxError
@@ -21,6 +22,8 @@ State = Literal["ok", "weak", "missing", "not_proven"]
 
 OLDEST_KERNEL = (5, 12)
 """mount_setattr(2) with idmapped mounts."""
+_TAKES_S = 5.0
+"""How long a service manager may take to move a process, after it answered."""
 
 
 class Check(NamedTuple):
@@ -194,8 +197,11 @@ def _takes_into_scope() -> bool:
     with subprocess.Popen(["sleep", "30"], stdin=subprocess.DEVNULL) as process:
         try:
             name = f"doctor-{process.pid}"
-            if not (scope.hold(name, process.pid, Limits(), os.environ) and scope.holds(name, process.pid)):
+            if not scope.hold(name, process.pid, Limits(), os.environ):
                 return False
+            until = time.monotonic() + _TAKES_S
+            while not scope.holds(name, process.pid) and time.monotonic() < until:
+                time.sleep(0.01)
             memory = scope.memory(name, process.pid)  # a manager takes the limit, and says nothing, where it was not given the controller
             if memory is not None:
                 memory.close()

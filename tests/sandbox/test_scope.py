@@ -1,10 +1,15 @@
 """What a scope says of its memory."""
 
+import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from amem.sandbox import scope
+from tests.sandbox.launching import ORDINARY_ID, place
 
 EVENTS = "low 0\nhigh 0\nmax 7\noom 2\noom_kill {}\noom_group_kill 0\n"
 
@@ -33,3 +38,61 @@ def test_a_kill_for_memory_is_seen_in_the_events_of_the_scope(tmp_path: Path, pr
 def test_another_sessions_scope_or_none_with_events_is_not_watched(tmp_path: Path, proc: None) -> None:
     assert scope.memory("ses-00000002", 7, str(tmp_path)) is None
     assert scope.memory("ses-00000001", 7, str(tmp_path)) is None
+
+
+MANAGER = """
+set -e; cd $BASE; mkdir cgroups run; mount -t cgroup2 none cgroups; top=$BASE/cgroups/amem-test-$$; mkdir -p $top/inner
+trap 'find $top -depth -type d -exec rmdir {} +' EXIT
+(cat /etc/passwd; echo "trial:x:$ID:$ID::$BASE/run:/bin/sh") > passwd; mount --bind passwd /etc/passwd
+mount -t tmpfs none /run; mkdir -p /run/systemd/system; mount -t tmpfs -o uid=$ID,gid=$ID,mode=700 none run
+chown -R $ID:$ID $top; export top
+sh -ec 'echo $$ > $top/inner/cgroup.procs; exec unshare --cgroup --pid --fork --kill-child --mount-proc "$@"' sh sh -ec '
+  mount -t tmpfs none /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup
+  exec setpriv --reuid=$ID --regid=$ID --clear-groups sh -ec "$USER_SCRIPT"'
+"""
+AS_USER = """
+export XDG_RUNTIME_DIR=$BASE/run HOME=$BASE/run DBUS_SESSION_BUS_ADDRESS=unix:path=$BASE/run/bus
+dbus-daemon --session --address=$DBUS_SESSION_BUS_ADDRESS --fork --nopidfile
+/lib/systemd/systemd --user >$HOME/log 2>&1 &
+turns=0; until busctl --user status org.freedesktop.systemd1 >/dev/null 2>&1; do turns=$((turns + 1)); [ $turns -lt 300 ]; sleep 0.1; done
+"$PYTHON" -B -c "$LOOK"
+"""
+LOOK = """
+import json, os, subprocess, time
+from pathlib import Path
+from amem.sandbox import doctor, scope
+from amem.sandbox.spec import Limits
+idle = subprocess.Popen(["sleep", "100"])
+held = scope.hold("ses-00000001", idle.pid, Limits(memory_bytes=64 << 20, processes=20), os.environ)
+until = time.monotonic() + 20
+while not scope.holds("ses-00000001", idle.pid) and time.monotonic() < until:
+    time.sleep(0.01)
+place = next(line[3:] for line in Path(f"/proc/{idle.pid}/cgroup").read_text().splitlines() if line.startswith("0::"))
+limit = Path(f"/sys/fs/cgroup{place}/memory.max")
+seen = [held, scope.holds("ses-00000001", idle.pid), place, limit.read_text() if limit.exists() else None, doctor._cgroup().state]
+idle.kill()
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a service manager a part of the cgroups needs root here")
+def test_a_real_service_manager_makes_the_scope() -> None:
+    """systemd's own, started for an ordinary user; whether it can bound memory is the machine's: where it cannot, doctor says so."""
+    if not all(shutil.which(name, path="/usr/bin:/bin:/lib/systemd") for name in ("systemd", "dbus-daemon", "busctl")):
+        pytest.skip("no systemd, dbus-daemon or busctl here")
+    with place("user") as here:
+        env = {
+            "BASE": str(here.base),
+            "ID": str(ORDINARY_ID),
+            "PYTHON": here.python,
+            "PYTHONPATH": str(here.code),
+            "PATH": os.environ["PATH"],
+        }
+        command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MANAGER]
+        done = subprocess.run(
+            command, env=env | {"USER_SCRIPT": AS_USER, "LOOK": LOOK}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+    held, holds, where, limit, state = json.loads(done.stdout.splitlines()[-1])
+    assert held and holds and where.endswith("/amem-ses-00000001.scope"), where
+    assert (limit, state) in ((f"{64 << 20}\n", "ok"), (None, "weak"))
