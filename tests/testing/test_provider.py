@@ -41,7 +41,8 @@ def post(url: str, body: Any, **headers: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(request) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as exc:
-        return exc.code, exc.read()
+        with exc:
+            return exc.code, exc.read()
 
 
 def get(url: str, **headers: str) -> Any:

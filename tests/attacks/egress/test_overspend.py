@@ -128,7 +128,8 @@ def post(url: str) -> int:
             with urllib.request.urlopen(urllib.request.Request(url, data=BODY, method="POST"), timeout=120) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
-            return error.code
+            with error:
+                return error.code
         except urllib.error.URLError:
             return 0
     return 0
