@@ -21,6 +21,8 @@ class Door:
     """Decide and log. `append` writes one event to the decision log and raises when it could not."""
 
     def __init__(self, engine: PolicyEngine, append: Callable[[PolicyDecision], None], clock: Clock) -> None:
+        self.refused = False
+        """Whether it said no to anything: the line of it is one that somebody may want to be gone."""
         self._engine = engine
         self._append = append
         self._clock = clock
@@ -59,6 +61,7 @@ class Door:
         self.generation()
         decision = self._engine.decide(request)
         self._append(event(request, decision, stamp(self._clock())))
+        self.refused = self.refused or not decision.allow
         return decision
 
 

@@ -241,7 +241,7 @@ class Memory:
 
     def anchor(self) -> None:
         """Remember how far the logs go that this wrote to, so that one that is cut back shows. A failure is told."""
-        if self._logs is not None and MemoryWrite.log in (ends := self._logs.ends()):
+        if self._logs is not None and (MemoryWrite.log in (ends := self._logs.ends()) or self.door.refused):
             try:
                 self.append(Anchor(at=stamp(self.clock()), heads=ends))
             except OSError as error:

@@ -10,17 +10,18 @@ import pytest
 
 from amem.ledger.draft import Draft
 from amem.ledger.store import Filed
-from amem.logs import writer
+from amem.logs import reader, writer
 from amem.logs.schema import Anchor
 from amem.memory import sealing
 from amem.memory.contain import contain, contained
 from amem.memory.demote import demote
 from amem.memory.outcomes import Held
 from amem.memory.promote import promote
-from amem.memory.session import Memory
+from amem.memory.session import Memory, open_memory
 from amem.memory.verify import Broken, Verified, last_anchor, verify
 from amem.model.entry import Status, Tier
 from amem.model.label import Label
+from amem.policy import request
 from amem.record import markdown
 
 from .seed import agent, owner, put, written
@@ -97,6 +98,19 @@ def test_a_log_that_was_touched_shows(memory: Memory, change: Callable[[list[byt
     anchored(memory)
     edit(memory, "decisions.jsonl", change)
     assert broken in verified(memory).broken
+
+
+def test_a_log_that_is_cut_back_to_before_a_refusal_shows(memory: Memory) -> None:
+    """A session that wrote nothing, since all that it asked for was refused, leaves an anchor all the same; one that only read does not."""
+    asked = request.read(principal="tap:mail", domain="dom-me", session="ses-01234567", handling=Label.PUBLIC)
+    for principal, anchors in (("agent:codex", 0), ("tap:mail", 1)):
+        other = open_memory(memory.root, memory.grants)
+        other.door.decide(replace(asked, input={**asked.input, "principal": principal}))
+        other.close()
+        assert len(list(reader.events(memory.root.state / Anchor.log))) == anchors
+    assert verified(memory).broken == ()
+    edit(memory, "decisions.jsonl", lambda found: found[:-1])
+    assert verified(memory).broken == (Broken("log", "decisions.jsonl", "rolled_back"),)
 
 
 def test_a_new_line_after_the_anchor_is_no_change(memory: Memory) -> None:
