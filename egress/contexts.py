@@ -29,8 +29,10 @@ _PARSED_BYTES = 8 << 20
 MOST_PLAIN_BYTES = 64 << 20
 """Of a body without its encoding, unless another bound is asked for."""
 _SHORT_BYTES = 1 << 16
-_PART_BYTES = 1 << 20
-"""A longer one is looked through for credentials by so much at a time."""
+_PART_BYTES = 1 << 16
+"""A longer body is looked through for credentials by so much at a time: in one go it would keep the loop waiting."""
+_RUN_BYTES = 1 << 20
+"""Bytes without an end of a line or a text are looked through by so much."""
 _GATHERED_S = 0.02
 """The thread that writes waits so long for more: woken for each call it would stand in the loop's way each time."""
 _WAITING_BYTES = 32 << 20
@@ -156,14 +158,14 @@ class Contexts:
         tools = self._tools(context, answer)
         response = None
         read = plain(bytes(answer.head), encoding, _PARSED_BYTES) if answer is not None and answer.head is not None else None
-        if answer is not None and read is not None and (masked := self._mask(read)) != read:  # what was compressed is kept as it reads
+        if answer is not None and read is not None and (masked := self._masked(read)) != read:  # what was compressed is kept as it reads
             answer.drop()
             response, encoding = _stored(self._blobs, masked), ""
         if answer is not None and read is None:
             response, encoding = self._sealed(answer, context.call, encoding)
         elif answer is not None and response is None:
             response = answer.finish()
-        request = _stored(self._blobs, self._mask(context.request))
+        request = _stored(self._blobs, self._masked(context.request))
         self._count += 1
         line = {
             "n": self._count, "call": context.call, "at": context.at, "observed_by": ObservedBy.EGRESS, "dialect": context.dialect,
@@ -178,6 +180,9 @@ class Contexts:
         self._missed = 0
         text = json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace") + b"\n"  # half of a surrogate pair is an escape in JSON too
+
+    def _masked(self, body: bytes) -> bytes:
+        return self._mask(body) if len(body) <= _PART_BYTES else b"".join(map(self._mask, _parts([body])))
 
     def _sealed(self, answer: "_Answer", call: str, encoding: str) -> tuple[str, str]:
         """Store an answer that is long as it came or as it reads, a part at a time without its credentials; its name and encoding."""
@@ -268,13 +273,18 @@ class _Answer:
 
 
 def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts that end where a credential does not go on: after a line or a text, if there is one in many MB."""
+    """The same bytes in parts that end where a credential does not go on: after a line or a text, if there is one in a MB."""
     held = bytearray()
     for piece in pieces:
-        held += piece
-        if len(held) >= _PART_BYTES:
+        for start in range(0, len(piece), _PART_BYTES):
+            held += piece[start : start + _PART_BYTES]
+            if len(held) < _PART_BYTES:
+                continue
             end = max(held.rfind(b"\n"), held.rfind(b'"')) + 1
-            if end == 0 and len(held) > _PARSED_BYTES:
+            begun = held.rfind(b"-----BEGIN", 0, end)
+            if begun >= 0 and held.find(b"-----END", begun, end) < 0:
+                end = begun  # a key of many lines
+            if end == 0 and len(held) > _RUN_BYTES:
                 end = len(held)
             if end:
                 yield bytes(held[:end])

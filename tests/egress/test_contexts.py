@@ -218,6 +218,7 @@ def test_of_an_answer_that_is_too_long_to_be_parsed_no_credential_is_kept_either
 ) -> None:
     monkeypatch.setattr(contexts, "_PARSED_BYTES", 400_000)
     monkeypatch.setattr(contexts, "_PART_BYTES", 50_000)
+    monkeypatch.setattr(contexts, "_RUN_BYTES", 400_000)
     secret = b"ghp_" + b"a1B2" * 9
     filler = (b"- " * 700 + line) * 120
     came = b" ".join((filler, secret if planted else b"", filler, filler, secret[: 40 * planted]))
@@ -242,3 +243,35 @@ def test_of_an_answer_that_is_too_long_to_be_parsed_no_credential_is_kept_either
     assert "content_encoding" not in told
     assert secret not in body
     assert sealer.unmasked(body).startswith(came)
+
+
+TOKEN = b'"token":"ghp_%s",' % (b"a1B2" * 9)
+LINES = (b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" * 2 + b"\n") * 20
+PEM = b"-----BEGIN PRIVATE KEY-----\n" + LINES + b"-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize("text", [TOKEN, PEM], ids=["a token", "a key of many lines"])
+@pytest.mark.parametrize("before", range(0, 3000, 251))
+def test_a_long_request_is_sealed_in_parts_as_it_would_be_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, before: int
+) -> None:
+    """In one go the thread that seals would keep the loop waiting for seconds."""
+    monkeypatch.setattr(contexts, "_PART_BYTES", 2000)
+    sealer, longest = Sealer(tmp_path), [0]
+
+    def mask(data: bytes) -> bytes:
+        longest[0] = max(longest[0], len(data))
+        return sealer.masked(data)
+
+    body = b'{"a":"' + b"- " * before + b'",\n' + (text + b'"b":"words",\n') * 20 + b'"c":1}'
+    whole = sealer.masked(body)
+    keeper = Contexts(tmp_path / "ctx", mask)
+    call = begun("call-1")
+    call.request = body
+    keeper.begin(call)
+    keeper.end(call)
+    keeper.close()
+    (line,) = kept(tmp_path / "ctx")
+    found = contexts.body(tmp_path / "ctx", line["request"])
+    assert whole != body and len(found) == len(whole) and sealer.unmasked(found) == body
+    assert longest[0] < 2 * before + 2000 + 2 * len(PEM)
