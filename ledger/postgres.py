@@ -120,6 +120,11 @@ class _Tx:
         self._connection.execute("select pg_advisory_xact_lock(%s)", (_key(self._schema),))
 
 
+_NOTHING = "chr(1)"
+_EMPTIED = (("text", "digest", f"({_NOTHING}, '')"), ("requirement", "requires", f"({_NOTHING})"))
+"""Tables that may have no row left: the key of each, and a row that nobody else sees."""
+
+
 class Postgres:
     """`Backend` on a server. One connection; a lock lets one thread at a time use it. Not to be carried across a fork.
 
@@ -220,13 +225,18 @@ class Postgres:
         return Taken(None)
 
     def scrub(self, domain: str) -> None:
-        """See `Backend`. What the server's own log and its backups hold is the server's."""
+        """See `Backend`. What the planner keeps of the values is made anew; the server's own log and its backups are the server's."""
 
         def attempt(connection: "psycopg.Connection[Any]") -> None:
             schema = self._schemas.get(domain) or self._find(connection, domain)
             if schema is not None:
                 tables = ", ".join(f'"{schema}".{name}' for name in ("task", "event", "text", "promotion", "requirement"))
-                connection.execute(f"vacuum (full) {tables}".encode())
+                connection.execute(f"vacuum (full, analyze) {tables}".encode())
+                for table, key, row in _EMPTIED:  # of an empty table the planner would keep what it knew
+                    with connection.transaction():
+                        connection.execute(f'insert into "{schema}".{table} values {row} on conflict do nothing'.encode())
+                        connection.execute(f'analyze "{schema}".{table}'.encode())
+                        connection.execute(f'delete from "{schema}".{table} where {key} = {_NOTHING}'.encode())
 
         self._patiently(attempt)
 

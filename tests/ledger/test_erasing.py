@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from amem.errors import NotFoundError
@@ -9,7 +10,7 @@ from amem.ledger.draft import Draft
 from amem.ledger.projection import ERASED
 from amem.ledger.store import Filed, Ledger
 from amem.ledger.task import Status, Task
-from tests.ledger.worlds import DOM, HANDOFF, ME, SqliteWorld, World, admitted, closing
+from tests.ledger.worlds import DOM, HANDOFF, ME, PostgresWorld, SqliteWorld, World, admitted, closing
 
 SECRET = "xyzzy-plugh"
 OTHER = "mem-me-aaaaaaaaaaaa"
@@ -69,6 +70,20 @@ def test_no_byte_of_it_is_left_in_any_file_of_the_database(tmp_path: Path) -> No
         assert [file.name for file in (tmp_path / "state").iterdir() if SECRET.encode() in file.read_bytes()] == []
         assert [ledger.promotions(one)[0].why for one in whys] == [None, None, "It holds."]
         assert ledger.erase_whys(DOM, ("mem-me-0123456789ab",), lambda why: SECRET in why) == 0
+
+
+def test_what_the_server_learned_of_the_values_is_learned_anew(pg_dsn: str) -> None:
+    """What a planner keeps of a column is a copy of its values, beside the table that is rewritten."""
+    with closing(PostgresWorld(pg_dsn)) as world, world.open() as ledger, psycopg.connect(pg_dsn, autocommit=True) as connection:
+        task = told(ledger)
+        for n in range(20):
+            admitted(ledger, f"Another {n}")
+        connection.execute("analyze")
+        known = "select count(*) from pg_stats where concat(most_common_vals::text, histogram_bounds::text) like %s"
+        assert connection.execute(known, (f"%{SECRET}%",)).fetchone() != (0,)
+        ledger.erase(task, by=ME)
+        ledger.scrub(DOM)
+        assert connection.execute(known, (f"%{SECRET}%",)).fetchone() == (0,)
 
 
 def test_a_text_that_another_task_has_stays_with_that_one(ledger: Ledger) -> None:
