@@ -27,6 +27,7 @@ from amem.egress.breaker import FAILURES, Breaker
 from amem.egress.destinations import DESTINATIONS
 from amem.egress.meter import CallRow, Meter
 from amem.egress.prompt import By, Prompt, Turn
+from amem.egress.way import NONE as NONE
 from amem.egress.way import Way as Way
 from amem.egress.way import way as way
 from amem.errors import RefusedError, UpstreamError

@@ -41,6 +41,8 @@ def command(context: Context, auth: str | None, provider: str | None, harness: s
         auth, provider = _of_harness(harness, auth, provider)
     elif auth is None and provider is None:
         auth, provider = context.credentials.text("SERVER_AUTH"), context.credentials.text("SERVER_PROVIDER")
+        if auth == own.NONE:
+            raise UsageError("SERVER_AUTH none: amem is to make no calls of its own", hint="amem models --auth gateway")
     way = own.way(auth, provider)
     domain = context.grants.default_domain or next(iter(context.grants.domains))  # neither has anything of any domain
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -93,11 +94,15 @@ def gateway(provider: Running) -> Iterator[Gateway]:
 
 
 def _stack(local: Path, port: int, act: str) -> None:
+    done = _acted(local, port, act)
+    assert done.returncode == 0, done.stderr
+
+
+def _acted(local: Path, port: int, act: str) -> "subprocess.CompletedProcess[str]":
     words = [sys.executable, str(PROJECT / "scripts" / "local-gateway.py"), act, "--containers", "no"]
-    done = subprocess.run(
+    return subprocess.run(
         [*words, "--local", str(local), "--port", str(port)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=STARTS_S
     )
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_key_is_needed_is_its_owners_alone_and_goes_on_after_a_restart(gateway: Gateway, place: Place) -> None:
@@ -108,6 +113,26 @@ def test_a_key_is_needed_is_its_owners_alone_and_goes_on_after_a_restart(gateway
     _stack(gateway.local, gateway.port, "up")
     listed = place.amem("models", "--auth", "gateway", "--json", LLMAO_URL=gateway.url, LLMAO_KEY=gateway.key)
     assert set(listed.json["models"]) == set(MODELS.values()), listed.err
+
+
+def test_what_was_killed_is_started_again_and_what_is_not_up_says_so(gateway: Gateway, place: Place) -> None:
+    keys = {"LLMAO_URL": gateway.url, "LLMAO_KEY": gateway.key}
+    pid = int((gateway.local / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(pid, signal.SIGKILL)
+    told = place.amem("models", "--auth", "gateway", "--check", "claude-sonnet-5-5", **keys)
+    assert told.code == 1 and "answered 503: the gateway's PostgreSQL does not answer: make local-up" in told.err
+    for act in ("key", "spend"):
+        done = _acted(gateway.local, gateway.port, act)
+        assert (done.returncode, done.stderr) == (1, f"error: the gateway on {gateway.url} is not up: make local-up\n")
+    _stack(gateway.local, gateway.port, "up")
+    assert place.amem("models", "--auth", "gateway", "--check", "claude-sonnet-5-5", **keys).code == 0
+    elsewhere = _acted(gateway.local, gateway.port + 10, "up")
+    assert elsewhere.returncode == 1 and f"runs on port {gateway.port} already" in elsewhere.stderr
+    for _ in range(2):
+        _stack(gateway.local, gateway.port, "down")
+    with socket.create_server(("127.0.0.1", gateway.port)):
+        taken = _acted(gateway.local, gateway.port, "up")
+    assert taken.returncode == 1 and f"cannot listen on 127.0.0.1:{gateway.port}" in taken.stderr
 
 
 def test_amems_own_calls_go_through_litellm_in_each_dialect_and_every_count_agrees(

@@ -64,6 +64,8 @@ def test_what_cannot_be_asked_says_why(amem: Run) -> None:
     assert (code, out) == (1, "") and "no key for openai" in err
     code, _, err = amem("models", "--auth", "subscription")
     assert code == 2 and "a login belongs to its harness alone" in err
+    code, _, err = amem("models", SERVER_AUTH="none")
+    assert code == 2 and "amem is to make no calls of its own" in err
     code, _, err = amem("models", SERVER_AUTH="kye")
     assert code == 2 and "expected key or gateway" in err
 
