@@ -21,7 +21,7 @@ export QUERY
 
 REAL_HARNESSES ?= claude codex
 
-.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage savings check fmt test test-real bench bench-peers harnesses image unpack wheel-check
+.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage savings check fmt test test-real test-other bench bench-peers harnesses image unpack wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
@@ -101,6 +101,9 @@ oracle: build/oracle/lib/opa_bindings ## install OPA, which the policy tests com
 test-real: $(READY) build/gateway/bin/litellm ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
 	@$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "real_harness or real"
+
+test-other: ## the sandbox's tests on another Debian's Python and C library, as root [SUITE=sid TESTS=tests/launch]
+	@sh scripts/test-other.sh $(or $(SUITE),trixie) $(TESTS)
 
 bench: $(READY) ## the benchmark table (ONLY=P1,P4)
 	@$(BIN)/python scripts/bench.py $(if $(ONLY),--only $(ONLY))
