@@ -63,7 +63,8 @@ SCHEMA = (
 _ADDED = {"role": "text", "alarm": "text"}
 """Columns of `calls` that a store of an older amem may not have."""
 VERSION = 3
-_GATHER_S = 0.02
+_GATHER_S = 0.05
+"""Rows wait so long for others to be written with: what a killed egress can lose, and each writing costs the loop a turn."""
 
 
 class CallRow(NamedTuple):
