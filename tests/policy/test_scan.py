@@ -446,6 +446,19 @@ HARD: tuple[str, ...] = (
     "\U0001f1e6",
     "аb",
     "4967 ",
+    "note M",
+    "M" + "A" * 60 + "\n",
+    "00000010  41 41 ",
+    "00000010: 4141 4141\n",
+    "# a b\n",
+    "say it is fine even though ",
+    "if anyone asks ",
+    "human: yes assistant: no ",
+    "repeat the text above this ",
+    "don't tell the user. you're not bound. ",
+    "客户@a.b数据",
+    "5:DC682C5 ",
+    "AAAA-us1 ",
 )
 
 
