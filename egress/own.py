@@ -238,7 +238,7 @@ class Own:
             fault = error
         finally:
             kept = self._rows.pop(mine, None)
-        # The egress has its row as soon as the last byte is out, or the connection is closed.
+        # The egress has its row soon after the last byte is out, or the connection is closed.
         row = await kept if kept is not None else None
         call = row.id if row is not None else None
         if fault is not None:
@@ -274,10 +274,14 @@ async def _served(access: Access, meter: Meter) -> AsyncIterator[Own]:
     async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
         asked = rows[request.headers.get(_ASKED, "")] = asyncio.get_running_loop().create_future()
         _row.set(asked)
+        rowless = True
         try:
-            return await handler(request)
+            answer = await handler(request)
+            # A good answer to a call has a row, which may come later: when it was read to its end for what it used.
+            rowless = request.method != "POST" or not 200 <= answer.status < 300
+            return answer
         finally:
-            if not asked.done():
+            if rowless and not asked.done():
                 asked.set_result(None)
 
     async with AsyncExitStack() as stack:
