@@ -422,7 +422,7 @@ def _first(targets: Mapping[str, Target], at_once: int) -> list[Row]:
 
 
 def _cpu(targets: Mapping[str, Target]) -> list[Row]:
-    """Processor time, which says the same on a machine that is busy with other things."""
+    """Processor time of so many calls, which says the same on a machine that is busy with other things."""
     rows = []
     whats = {"ours": "", "kept": "  contexts kept", "limited": "  and a spend limit", BARE: "  neither decision nor row"}
     for model, kind, goal, most in (("small", "calls", "<= 3 x", 3), ("bulk-0", "streams", "<= 2 x", 2)):
@@ -435,7 +435,7 @@ def _cpu(targets: Mapping[str, Target]) -> list[Row]:
                     figures.append(cpu_s(targets[name].pid) - before)
             s = {name: statistics.median(figures) for name, figures in used.items()}
             for name, what in whats.items():
-                told = what or f"CPU for {CPU_CALLS} {kind}, {at_once} at once"
+                told = what or f"CPU: {kind}, {at_once} at once"
                 holds = s[name] <= most * s["floor"] if name == "ours" else None
                 rows.append(Row("P4", told, s[name], "pass-through", s["floor"], "s", goal if name == "ours" else "reported", holds))
     return rows
