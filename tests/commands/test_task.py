@@ -122,7 +122,7 @@ def test_admitting_what_is_past_its_admission_names_the_command_that_helps(amem:
 
 
 def test_what_cannot_be_filed_names_the_command_that_helps(amem: Run) -> None:
-    for argv in (["bell\a"], ["x" * 1000], ["x", "--requires", "Two Words"], ["x", "--depends-on", "task-other-00000000"]):
+    for argv in (["bell\a"], ["x" * 1000], ["x", "--requires", "Two Words"], ["x", "--depends", "task-other-00000000"]):
         assert error(amem, "create", *argv, code=2)["hint"].startswith("amem task")
     name = filed(amem)
     document(amem, "claim", name)
