@@ -83,3 +83,4 @@ class SandboxError(AmemError):
     def __init__(self, step: str, why: str, *, hint: str | None = "amem doctor", **facts: Any) -> None:
         super().__init__(f"sandbox: {step}: {why}", hint=hint, step=step, **facts)
         self.step = step
+        self.why = why

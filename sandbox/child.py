@@ -27,8 +27,11 @@ class Stage:
         self._pidfd = pidfd
         """Of a nursery's child, which is the nursery's to reap; -1 for one of our own."""
 
-    def start(self, spec: "SandboxSpec", plan: "tuple[Step, ...]", timeout_s: float = 30.0) -> "Running":
-        """Build the sandbox and start the harness; use a stage once. Raises amem.errors.SandboxError with the step and its cause."""
+    def start(self, spec: "SandboxSpec", plan: "tuple[Step, ...] | None" = None, timeout_s: float = 30.0) -> "Running":
+        """Build the sandbox and start the harness; use a stage once. Raises amem.errors.SandboxError with the step and its cause.
+
+        Without a plan the stage looks at the host and makes it: that costs the launcher neither time nor modules.
+        """
         from amem.sandbox import run
 
         return run.start(self, spec, plan, timeout_s)
@@ -148,7 +151,7 @@ def fork_nursery() -> Nursery:
 
 def _nurse(link: int) -> None:
     """Fork a stage for each byte until the launcher is gone. Never returns."""
-    from amem.sandbox import network, stage
+    from amem.sandbox import host, network, stage  # noqa: F401  (what each stage would load to plan)
 
     # The launcher's other stages end when it lets go of their links: none may stay open here.
     os.closerange(3, link)

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 from amem.errors import SandboxError
 from amem.sandbox import causes, host, privileges, scope, seccomp
 from amem.sandbox.child import Stage, fork_stage
-from amem.sandbox.plan import plan
 from amem.sandbox.spec import Limits, SandboxSpec, base_env
 
 State = Literal["ok", "weak", "missing", "not_proven"]
@@ -75,7 +74,7 @@ def _try(stage: Stage, base: str, timeout_s: float) -> int:
         os.mkdir(f"{base}/{folder}", 0o700)
     env = tuple(base_env({}, "/home/agent", "agent", host.search_path()).items())
     spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
-    running = stage.start(spec, plan(spec, host.facts(spec)), timeout_s)
+    running = stage.start(spec, timeout_s=timeout_s)
     code = running.wait(lambda stream, data: None, timeout_s)
     os.close(running.listener_fd)
     return code

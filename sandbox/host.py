@@ -6,21 +6,18 @@ size of the tree.
 
 import os
 import stat
-from contextlib import suppress
 
 from amem.errors import SandboxError
 from amem.sandbox import calls, privileges, stage
 from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
-from amem.sandbox.spec import PATH, Identity, SandboxSpec, is_below
-from amem.sandbox.worktree import look, settings
+from amem.sandbox.spec import SandboxSpec, is_below
+from amem.sandbox.surroundings import shell
+from amem.sandbox.worktree import look
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _EXTRA_ROOTS = ("/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system")
-_EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
-"""Where Nix and Guix keep what others have in /usr/bin."""
-
 _ETC = frozenset(
     {
         "ImageMagick-6",
@@ -100,17 +97,6 @@ def facts(spec: SandboxSpec) -> HostFacts:
     )
 
 
-def shell(programs: str = "") -> str:
-    """The shell inside: not every system has a bash where scripts look for it."""
-    places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *(() if programs else _EXTRA_PROGRAMS)))
-    return next((path for path in places if os.path.lexists(programs + path)), "/bin/sh")
-
-
-def search_path() -> str:
-    """The search path inside, with the folders of programs that only this machine has."""
-    return ":".join((PATH, *(path for path in _EXTRA_PROGRAMS if os.path.isdir(path))))
-
-
 def _link(path: str) -> str | None:
     return os.readlink(path) if os.path.islink(path) else None
 
@@ -174,40 +160,6 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
         if source in own or not about.st_mode & stat.S_IROTH:
             found.append((source, about.st_uid, about.st_gid))
     return tuple(found) if can_idmap(tuple(found)) else None
-
-
-def rehomed(known: HostFacts, home: str, other: str) -> HostFacts:
-    """What is known with one private home, for another beside it."""
-    if known.idmap_owners is None:
-        return known
-    return known._replace(
-        idmap_owners=tuple((other if source == home else source, user, group) for source, user, group in known.idmap_owners)
-    )
-
-
-def git_identity(home: str, config_home: str | None = None) -> Identity | None:
-    """The owner's name and address from their own git configuration, and nothing else of it; None where it does not say both.
-
-    Read by hand, includes not followed: a program named there must not run.
-    """
-    found = _git_settings(home, config_home)
-    name, email = found.get(("user", "name"), ""), found.get(("user", "email"), "")
-    plain = name.isprintable() and email.isprintable() and not any(mark in name + email for mark in '"\\<>')
-    return Identity(name, email) if name and email and plain else None
-
-
-def git_hooks(home: str, config_home: str | None = None) -> tuple[str, ...]:
-    """The folder of hooks below any work tree that the owner's own git configuration names; none for one elsewhere."""
-    path = os.path.normpath(_git_settings(home, config_home).get(("core", "hookspath"), "/"))
-    return () if path.startswith(("/", "~", "..")) or path == "." else (path,)
-
-
-def _git_settings(home: str, config_home: str | None) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
-    for path in ("/etc/gitconfig", f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
-        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            found |= {(section, key): value for section, key, value in settings(file.read())}
-    return found
 
 
 def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from amem.sandbox import calls, mounts, network, privileges
-
-RESUME_FOREGROUND = 0x80
-"""Added to SIGCONT on the link: give the harness the terminal first."""
+from amem.sandbox.ids import RESUME_FOREGROUND
 
 _FIRST_FREE = 3
 _LOOK_S = 1

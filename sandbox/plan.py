@@ -10,7 +10,7 @@ from typing import NamedTuple
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
-from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, is_below, problems
+from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, Tree, is_below, problems
 
 # Mount attributes (linux/mount.h), as in `calls`.
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
@@ -78,23 +78,6 @@ class Step(NamedTuple):
     args: tuple[object, ...] = ()
     layer: str = ""
     """The layer that `without` knows it by; empty for a step no sandbox can lack."""
-
-
-class Tree(NamedTuple):
-    """What the work tree is to git; `worktree.look` finds it out and checks it."""
-
-    kind: str = "none"
-    """none, plain, linked, submodule, bare, or file (a `.git` file that is none of these)."""
-    names: tuple[str, ...] = ()
-    """Names below the work tree to protect besides the spec's."""
-    pins: tuple[str, ...] = ()
-    """Folders below the work tree that must stay where they are."""
-    common: str | None = None
-    """Host path of a git directory outside the work tree that it needs (checked to point back)."""
-    common_names: tuple[str, ...] = ()
-    """Names below `common` to protect."""
-    warning: str = ""
-    """Why git will not work inside; empty when it will."""
 
 
 class HostFacts(NamedTuple):

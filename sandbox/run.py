@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from amem.errors import SandboxError
 from amem.sandbox import causes
 from amem.sandbox.child import Stage
-from amem.sandbox.init import RESUME_FOREGROUND
-from amem.sandbox.plan import Step
-from amem.sandbox.spec import SOCKETS, SandboxSpec
+from amem.sandbox.ids import RESUME_FOREGROUND
+from amem.sandbox.spec import SOCKETS, SandboxSpec, plain
 
 if TYPE_CHECKING:
+    from amem.sandbox.plan import Step
     from amem.sandbox.scope import Memory
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -43,12 +43,12 @@ _MESSAGE_LIMIT = 1 << 20
 _MOST_FDS = 253  # what one message can carry (SCM_MAX_FD)
 
 
-def start(stage: Stage, spec: SandboxSpec, plan: tuple[Step, ...], timeout_s: float) -> "Running":
+def start(stage: Stage, spec: SandboxSpec, plan: "tuple[Step, ...] | None", timeout_s: float) -> "Running":
     """See `Stage.start`."""
-    steps = tuple((step.verb, step.args) for step in plan)
-    body = marshal.dumps((_plain(steps), (_plain(spec.argv), _plain(spec.env), spec.cwd), not spec.interactive))
+    order: Any = (None if plan is None else tuple((step.verb, step.args) for step in plan), plain(spec))
+    body = marshal.dumps(order)
     link = socket.socket(fileno=stage.link.detach())
-    running = Running(stage, link, spec, confined=all(step.verb != "fork" for step in plan))
+    running = Running(stage, link, spec, confined=plan is None or all(step.verb != "fork" for step in plan))
     try:
         link.sendall(len(body).to_bytes(4, "little") + body)
         running._await_start(time.monotonic() + timeout_s)
@@ -158,6 +158,8 @@ class Running:
                 self._accept(fds)
             case ["failed", verb, number, why, name]:
                 raise causes.error(verb, int(number), why, name)
+            case ["unplanned", step, why, hint]:
+                raise SandboxError(step, why, hint=hint or None)
             case _:
                 raise SandboxError("link", f"an unknown message: {message[0]}")
 
@@ -341,11 +343,6 @@ def _milliseconds(deadline: float | None, terminal: "_Terminal | None") -> int |
     if terminal is not None and terminal.in_background:
         waits.append(_TERMINAL_POLL_S)
     return int(min(waits) * 1000) + 1 if waits else None
-
-
-def _plain(value: Any) -> Any:
-    """NamedTuples as tuples, which is what marshal can carry."""
-    return tuple(_plain(part) for part in value) if isinstance(value, tuple) else value
 
 
 @contextmanager

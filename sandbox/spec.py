@@ -6,7 +6,7 @@ NamedTuples, because the launcher imports this before the stage may start.
 
 import posixpath
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -120,6 +120,23 @@ class Identity(NamedTuple):
     email: str
 
 
+class Tree(NamedTuple):
+    """What the work tree is to git; `worktree.look` finds it out and checks it."""
+
+    kind: str = "none"
+    """none, plain, linked, submodule, bare, or file (a `.git` file that is none of these)."""
+    names: tuple[str, ...] = ()
+    """Names below the work tree to protect besides the spec's."""
+    pins: tuple[str, ...] = ()
+    """Folders below the work tree that must stay where they are."""
+    common: str | None = None
+    """Host path of a git directory outside the work tree that it needs (checked to point back)."""
+    common_names: tuple[str, ...] = ()
+    """Names below `common` to protect."""
+    warning: str = ""
+    """Why git will not work inside; empty when it will."""
+
+
 class SandboxSpec(NamedTuple):
     """Everything the launcher decides about one sandbox."""
 
@@ -162,6 +179,18 @@ class SandboxSpec(NamedTuple):
     """The listener is made inside and comes out; without it, a relay inside binds the port."""
     image: str | None = None
     """Host path of an unpacked image, whose programs are shown in place of the host's."""
+
+
+def plain(value: Any) -> Any:
+    """A spec, or a part of one, with tuples for its values: what marshal can carry."""
+    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+
+def restored(value: Any) -> SandboxSpec:
+    """The spec that `plain` made this of."""
+    spec = SandboxSpec(*value)
+    git = Identity(*spec.git) if spec.git is not None else None
+    return spec._replace(binds=tuple(Bind(*bind) for bind in spec.binds), limits=Limits(*spec.limits), git=git)
 
 
 def problems(spec: SandboxSpec) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""The stage's own work: clone PID 1 and write its maps, wait for a plan, take the trees only the host's root can take, watch over it.
+"""The stage's own work: clone PID 1 and write its maps, wait for a spec, plan, take the trees only the host's root can take, watch over it.
 
-PID 1 is cloned while the launcher still plans, because the namespaces are the same in every plan and a third of the time.
+PID 1 is cloned, and what a plan needs is imported, while the launcher still finds out what is asked for: the namespaces are the same in
+every plan and a third of the time.
 
 Stays the parent of PID 1 until it ends: the second layer of "nothing outlives the launcher" (the first is PID 1's link). Single-threaded
 from beginning to end, which is what makes a raw clone right.
@@ -24,6 +25,8 @@ WAYS = ("clone", "fork")
 USUAL_INSIDE_ID = 1000
 
 Steps = tuple[tuple[str, tuple[object, ...]], ...]
+Order = tuple[Steps, tuple[object, ...], bool]
+"""What PID 1 is handed: the plan, what to run (argv, env, cwd), and whether that has no terminal."""
 _TERMINAL_SIGNALS = (
     _signal.SIGINT,
     _signal.SIGQUIT,
@@ -59,13 +62,16 @@ def main(link: _socket.socket, life: int) -> None:
     context = init.Context(link)
     mounts_watch = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
     early = _make_ready(context, life)
+    from amem.sandbox import host  # noqa: F401  (after the clone: PID 1 needs nothing of it)
+
     body = _receive(link)
     if not body:
         os._exit(0)
+    order = _ordered(link, body)
     if early is not None and _changed(mounts_watch):
         early.discard()  # what was mounted since would not show inside
         early = None
-    os._exit(_build(context, life, early, body))
+    os._exit(_build(context, life, early, order))
 
 
 def _make_ready(context: init.Context, life: int) -> Init | None:
@@ -113,7 +119,7 @@ def forget_children() -> None:
 
 
 def _receive(link: _socket.socket) -> bytes:
-    """The plan's message, unread; nothing when the launcher closed the link."""
+    """A message, unread; nothing when whoever sends it closed the link."""
     head = _exactly(link, 4)
     return _exactly(link, int.from_bytes(head, "little")) if head else b""
 
@@ -129,9 +135,27 @@ def _exactly(link: _socket.socket, count: int) -> bytes:
     return bytes(parts)
 
 
-def _build(context: init.Context, life: int, early: Init | None, body: bytes) -> int:
-    link, verb = context.link, "idmap"
-    steps: Steps = marshal.loads(body)[0]
+def _ordered(link: _socket.socket, body: bytes) -> Order:
+    """What the launcher's message asks for. Ends the stage, once it has told why, where that cannot be planned."""
+    from amem.errors import SandboxError
+    from amem.sandbox import host, plan, spec
+
+    steps, values = marshal.loads(body)
+    asked = spec.restored(values)
+    try:
+        if steps is None:
+            steps = tuple((step.verb, step.args) for step in plan.plan(asked, host.facts(asked)))
+    except SandboxError as error:
+        init.send(link, ("unplanned", error.step, error.why, error.hint or ""))
+        os._exit(125)
+    except OSError as error:
+        init.send(link, ("failed", "host", error.errno or 0, error.strerror or str(error), str(error.filename or "")))
+        os._exit(125)
+    return steps, (asked.argv, asked.env, asked.cwd), not asked.interactive
+
+
+def _build(context: init.Context, life: int, early: Init | None, order: Order) -> int:
+    link, verb, steps = context.link, "idmap", order[0]
     try:
         at = _way(steps)
         for _, args in steps[:at]:
@@ -147,7 +171,7 @@ def _build(context: init.Context, life: int, early: Init | None, body: bytes) ->
         return 125
     init.send(link, ("pid", made.pid), [made.pidfd])
     link.close()
-    _feed(made.feed, context, body)
+    _feed(made.feed, context, marshal.dumps(order))  # type: ignore[arg-type]
     return _watch(made.pid, made.pidfd, life if verb == "clone" else -1)
 
 

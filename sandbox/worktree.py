@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amem.errors import SandboxError
-from amem.sandbox.plan import Tree
-from amem.sandbox.spec import CONFIG_NAMES, is_below
+from amem.sandbox.spec import CONFIG_NAMES, Tree, is_below
 
 _MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from amem.sandbox import spec, worktree
-from amem.sandbox.plan import Tree
+from amem.sandbox.spec import Tree
 
 
 class Place(NamedTuple):

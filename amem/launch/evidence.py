@@ -12,13 +12,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from amem.launch.leftover import Tail
-from amem.sandbox import host
-from amem.sandbox.plan import plan as sandbox_plan
 from amem.sandbox.reader import remove
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage
-    from amem.sandbox.plan import HostFacts, Step
     from amem.sandbox.run import Running
     from amem.sandbox.spec import SandboxSpec
 
@@ -41,8 +38,8 @@ class Evidence(NamedTuple):
 
 
 def examine(
-    commands: Sequence[str], spec: "SandboxSpec", facts: "HostFacts", stage: "Callable[[], Stage]", *,
-    timeout_s: float, attending: "Callable[[Running], AbstractContextManager[None]]", ended: Callable[[], bool],
+    commands: Sequence[str], spec: "SandboxSpec", stage: "Callable[[], Stage]", *, timeout_s: float,
+    attending: "Callable[[Running], AbstractContextManager[None]]", ended: Callable[[], bool],
 ) -> Evidence:  # fmt: skip
     """Run the commands in the sandbox that `spec` describes, but for its program, home and ports. Raises SandboxError.
 
@@ -57,7 +54,7 @@ def examine(
             return Evidence("unchecked", tuple(exits), f"`{command}` was not run: the session was to end", "")
         home = tempfile.mkdtemp(prefix="check-", dir=os.path.dirname(spec.home))
         try:
-            running = stage().start(*_sandbox(command, spec, facts, home))
+            running = stage().start(_sandbox(command, spec, home))
             os.close(running.listener_fd)  # nothing answers in there
             with attending(running):
                 code = running.wait(lambda _, data, tail=tail: tail.add(data), left_s)  # type: ignore[misc]
@@ -72,7 +69,6 @@ def examine(
     return Evidence("verified", tuple(exits), "", "")
 
 
-def _sandbox(command: str, spec: "SandboxSpec", facts: "HostFacts", home: str) -> tuple["SandboxSpec", tuple["Step", ...]]:
-    """The sandbox of one command, and its steps on this machine: the harness's, with another home."""
-    own = spec._replace(argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)
-    return own, sandbox_plan(own, host.rehomed(facts, spec.home, home))
+def _sandbox(command: str, spec: "SandboxSpec", home: str) -> "SandboxSpec":
+    """The sandbox of one command: the harness's, with another home."""
+    return spec._replace(argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)

@@ -20,7 +20,6 @@ from amem.launch.served import Served
 if TYPE_CHECKING:
     from amem.model.label import Label
     from amem.sandbox.child import Stage
-    from amem.sandbox.plan import HostFacts
     from amem.sandbox.run import Running
 
 ROUNDS = 3
@@ -68,10 +67,10 @@ def again(grading: Grading | None, grade: Grade | None) -> Grading | None:
 
 
 def judge(
-    grading: Grading, asked: Asked, text: str, settings: run.Settings, *, task: str, writer: str, label: "Label", facts: "HostFacts",
-    home: str, stage: "Stage", began: Callable[["Running"], None], ended: Callable[[], bool], note: Callable[[str], None],
+    grading: Grading, asked: Asked, text: str, settings: run.Settings, *, task: str, writer: str, label: "Label",
+    stage: "Stage", began: Callable[["Running"], None], ended: Callable[[], bool], note: Callable[[str], None],
 ) -> Grade:  # fmt: skip
-    """Have it judged: `text` is the grader's prompt, `writer` the session whose work it is, `home` the one that `facts` were read with."""
+    """Have it judged: `text` is the grader's prompt, `writer` the session whose work it is."""
     wanted = asked._replace(
         prompt=text, model=grading.model, label=label, only_shown=True, no_handoff=True, snapshot=False, ports=(), host_ports=(),
         subagents="harness", session_id=None,
@@ -85,7 +84,7 @@ def judge(
             on_output=lambda stream, data: None, began=began,
         )  # fmt: skip
         try:
-            run.confine(sitting, settings, stage, note, run.surveyed(ready, facts, home))
+            run.confine(sitting, settings, stage, note)
         finally:
             presence.end()
     except (AmemError, OSError) as error:

@@ -25,9 +25,7 @@ from amem.launch.served import Served
 from amem.launch.shown import import_folder, key_folder, own_folders
 from amem.model import clock, ids
 from amem.model.label import Label
-from amem.sandbox import host, spec, worktree
-from amem.sandbox import plan as sandbox_plan
-from amem.sandbox.plan import HostFacts
+from amem.sandbox import spec, surroundings, worktree
 
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from amem.launch.ports import Ports
     from amem.launch.snapshot import Store
     from amem.sandbox.child import Stage
+    from amem.sandbox.plan import Step
     from amem.sandbox.run import Running
     from amem.settings.credentials import Credentials
     from amem.settings.grants import Grants
@@ -77,6 +76,8 @@ class Prepared(NamedTuple):
     home: str
     projection: Path
     """The host's folder of what is shown at `/memory`."""
+    tree: spec.Tree
+    """What the work tree is to git."""
     board: bool
     """The harness's own subagents become tasks."""
     login: "Carried | None" = None
@@ -141,14 +142,14 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     if masked and not found.backend.confined:
         named = ", ".join(each.name for each in masked)
         raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
-    path = host.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
+    path = surroundings.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
     switches = tuple(care.existing(found.place, found.harness.masked))
     covered, emptied = (switches, ()) if found.backend.name == "seatbelt" else ((), switches)
     inside = spec.SandboxSpec(
         argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
         env=tuple(
             {
-                **spec.base_env(settings.environment, facts.home, "agent", path, host.shell(found.image or "")),
+                **spec.base_env(settings.environment, facts.home, "agent", path, surroundings.shell(found.image or "")),
                 **launch.env,
                 **(login.variables if login else {}),
             }.items()
@@ -168,15 +169,16 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         hidden=tuple(dict.fromkeys((*covered, *(each.path for each in masked), *key_folder()))),
         protect=(
             *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
-            *host.git_hooks(host_home, config_home),
+            *surroundings.git_hooks(host_home, config_home),
         ),
-        git=host.git_identity(host_home, config_home),
+        git=surroundings.git_identity(host_home, config_home),
         listens=found.backend.door == backends.INSIDE,
         image=found.image,
     )
     return Prepared(
         id=session, plan=found, launch=launch, spec=inside, home=home, projection=settings.root.state / "projections" / session,
-        board=asked.subagents == "board", login=login, instructions=instructions.sentence(obeyed, masked=gated), door=door,
+        tree=worktree.look(found.place.workdir), board=asked.subagents == "board", login=login,
+        instructions=instructions.sentence(obeyed, masked=gated), door=door,
     )  # fmt: skip
 
 
@@ -228,7 +230,7 @@ def described(ready: Prepared, settings: Settings) -> dict[str, Any]:
         return {"commands": [list(line) for line in lines]}
     # The private home is not made yet; any folder of the same owner gives the same steps.
     spec = ready.spec._replace(home=str(settings.root.homes))
-    return {"steps": [step.verb for step in _steps(ready, spec, _facts(ready, spec))]}
+    return {"steps": [step.verb for step in _steps(ready, spec)]}
 
 
 def launch(
@@ -249,34 +251,15 @@ def launch(
     return outcome
 
 
-def survey(ready: Prepared, settings: Settings) -> HostFacts:
-    """Make the private home and look at the machine with it. Forks, so it comes before any thread. Raises AmemError; no home is left then.
-
-    A caller that goes no further removes the home (`remove_home`).
-    """
-    _make_home(ready)
-    try:
-        return _facts(ready, confined(ready, settings))
-    except BaseException:
-        remove_home(ready)
-        raise
-
-
-def surveyed(ready: Prepared, facts: HostFacts, home: str) -> HostFacts:
-    """Make the private home of a session that comes after another one of the same launcher: what was surveyed with that one's home."""
-    _make_home(ready)
-    return host.rehomed(host.rehomed(facts, home, ready.home), _socket_folder(home), ready.socket_folder)
-
-
-def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], facts: HostFacts | None = None) -> None:
+def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], *, at_home: bool = False) -> None:
     """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start.
 
-    `facts` where `survey` was done, and the home is there, already.
+    `at_home` where the home is there already.
     """
     ready, outcome = sitting.ready, sitting.outcome
     image = _hold_image(ready)
-    if facts is None:
-        _make_home(ready)
+    if not at_home:
+        make_home(ready)
     ports, usage, started = None, None, False
     if not ready.plan.backend.confined:
         note(backends.LOUD)
@@ -287,10 +270,9 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
         usage = meter.connect(settings.root.usage)
         meter.start_session(settings.root, _row(sitting, settings))
         try:
-            facts = facts or _facts(ready, sandbox)
             began, before = (
                 (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),
-                care.marks(ready.plan.place, facts.tree, sandbox.protect),
+                care.marks(ready.plan.place, ready.tree, sandbox.protect),
             )
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
@@ -298,7 +280,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             bounded = bound(stage, settings, ready)
             if ready.plan.harness.impatient:
                 sitting.served.ready()
-            running = stage.start(sandbox, _steps(ready, sandbox, facts))
+            running = stage.start(sandbox, _bare(sandbox) if not ready.plan.backend.confined else None)
             started = True
             if ready.door is not None:
                 running.listener_fd = ready.door.take()
@@ -313,7 +295,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             finally:
                 if store is not None:
                     store.take(ready.id, "after")
-            known = worktree.changed(before, care.marks(ready.plan.place, facts.tree, sandbox.protect))
+            known = worktree.changed(before, care.marks(ready.plan.place, ready.tree, sandbox.protect))
             _tell_left(sitting, known, began)
         except AmemError as error:
             outcome.exit, outcome.reason = error.exit_code, error.message
@@ -379,15 +361,20 @@ def _watched(sitting: Sitting, note: Callable[[str], None]) -> Iterator[Sitting]
         yield sitting._replace(on_output=on_output)
 
 
-def _facts(ready: Prepared, sandbox: spec.SandboxSpec) -> HostFacts:
-    """What a plan needs to know of this machine; little, without a sandbox."""
-    if ready.plan.backend.confined:
-        return host.facts(sandbox)
-    return HostFacts(os.geteuid(), os.getegid(), tree=worktree.look(sandbox.workdir))
+def _steps(ready: Prepared, sandbox: spec.SandboxSpec) -> "tuple[Step, ...]":
+    """The plan that the stage will make of a sandbox on this machine, or the one of a session without any."""
+    if not ready.plan.backend.confined:
+        return _bare(sandbox)
+    from amem.sandbox import host
+    from amem.sandbox.plan import plan
+
+    return plan(sandbox, host.facts(sandbox))
 
 
-def _steps(ready: Prepared, sandbox: spec.SandboxSpec, facts: HostFacts) -> "tuple[sandbox_plan.Step, ...]":
-    return sandbox_plan.plan(sandbox, facts) if ready.plan.backend.confined else sandbox_plan.bare(sandbox)
+def _bare(sandbox: spec.SandboxSpec) -> "tuple[Step, ...]":
+    from amem.sandbox.plan import bare
+
+    return bare(sandbox)
 
 
 def _hold_image(ready: Prepared) -> int:
@@ -466,7 +453,7 @@ def sealed(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
     return found._replace(listens=True, binds=tuple(bind for bind in found.binds if bind.target != SOCKET_PLACE))
 
 
-def _make_home(ready: Prepared) -> None:
+def make_home(ready: Prepared) -> None:
     """Make the private home, and the folder of a relay's socket. A session id that is taken is refused by the directory."""
     try:
         os.mkdir(ready.home, 0o700)

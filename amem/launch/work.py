@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amem.sandbox.child import Nursery, Stage
-    from amem.sandbox.plan import HostFacts
     from amem.sandbox.run import Running
 
 URL = "http://localhost/mcp"
@@ -183,7 +182,7 @@ def work(
     served = Served(composition.serve)
     worked = Worked()
     with held_back(), _deaf():
-        facts = run.survey(checked, settings)
+        run.make_home(checked)
         presence = Presence(settings.root, checked.id)
         try:
             with Interrupts(note) as interrupts:
@@ -192,7 +191,7 @@ def work(
                 _recover(desk, settings, note)
                 claim = _claim(desk, wanted, worked, interrupts)
                 if claim is not None:
-                    shift = _Shift(desk, worked, claim, interrupts, note, facts, nursery, wanted)
+                    shift = _Shift(desk, worked, claim, interrupts, note, nursery, wanted)
                     shift.run(asked, checked, settings, stage, composition, served, presence, on_output)
         finally:
             served.stop()
@@ -249,7 +248,7 @@ class _Shift:
     """One claimed task, from the claim to its end."""
 
     def __init__(
-        self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None], facts: "HostFacts",
+        self, desk: Desk, worked: Worked, claim: _Claim, interrupts: Interrupts, note: Callable[[str], None],
         nursery: "Nursery", wanted: Wanted,
     ) -> None:  # fmt: skip
         self._desk = desk
@@ -258,7 +257,6 @@ class _Shift:
         self._claim = claim
         self._interrupts = interrupts
         self._note = note
-        self._facts = facts
         self._nursery = nursery
         self._wanted = wanted
         self._grading = wanted.grading
@@ -287,7 +285,7 @@ class _Shift:
                 outcome=self._outcome, on_output=on_output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
             self._worked.session = self._outcome
-            run.confine(sitting, settings, stage, self._note, self._facts)
+            run.confine(sitting, settings, stage, self._note, at_home=True)
         except BaseException as error:
             self._keeper.stop()
             with suppress(AmemError):
@@ -371,7 +369,7 @@ class _Shift:
         text = prompt.grading(self._task, self._desk.note(shown.data["handoffs"][-1]), fence.mark())
         found = grading.judge(
             wanted, self._sitting.asked, text, self._settings, task=self._row["id"], writer=ready.id, label=session.label,
-            facts=self._facts, home=ready.home, stage=self._nursery.stage(), began=self._interrupts.attend, ended=self._ended,
+            stage=self._nursery.stage(), began=self._interrupts.attend, ended=self._ended,
             note=self._note,
         )  # fmt: skip
         with suppress(AmemError):
@@ -392,7 +390,7 @@ class _Shift:
         self._note(f"{self._row['id']}: the harness is done; now its checks: {'; '.join(commands)}")
         try:
             found = evidence.examine(
-                commands, run.sealed(ready, self._settings), self._facts, self._bounded, timeout_s=ready.plan.timeout_s,
+                commands, run.sealed(ready, self._settings), self._bounded, timeout_s=ready.plan.timeout_s,
                 attending=self._attending, ended=self._ended,
             )  # fmt: skip
         except (AmemError, OSError) as error:

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
 
 from amem.sandbox.child import fork_nursery, fork_stage
 
@@ -95,11 +96,16 @@ def keep(stream: int, data: bytes) -> None:
 
 
 try:
-    facts = host.facts(asked_spec)
-    if asked.get("no_idmap"):
-        facts = facts._replace(idmap_owners=None)
-    running = stage.start(asked_spec, plan(asked_spec, facts, frozenset(asked.get("without", ()))), **asked.get("start", {}))
-    result |= {"pid": running.pid, "warnings": running.warnings, "idmap": facts.idmap_owners is not None}
+    without, no_idmap, steps, idmap = frozenset(asked.get("without", ())), asked.get("no_idmap"), None, False
+    with suppress(SandboxError):  # the stage says so, as in a launch, where it is the stage that plans
+        facts = host.facts(asked_spec)
+        if no_idmap:
+            facts = facts._replace(idmap_owners=None)
+        idmap = facts.idmap_owners is not None
+        if without or no_idmap:
+            steps = plan(asked_spec, facts, without)
+    running = stage.start(asked_spec, steps, **asked.get("start", {}))
+    result |= {"pid": running.pid, "warnings": running.warnings, "idmap": idmap}
     if asked.get("announce"):
         os.write(1, f"started {running.pid} {stage.pid}\n".encode())
     running.memory = memory

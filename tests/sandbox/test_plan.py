@@ -9,8 +9,8 @@ import pytest
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
-from amem.sandbox.plan import LAYERS, READ_ONLY, READ_WRITE, HostFacts, Step, Tree, bare, plan
-from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec
+from amem.sandbox.plan import LAYERS, READ_ONLY, READ_WRITE, HostFacts, Step, bare, plan
+from amem.sandbox.spec import GIT_NAMES, Bind, Limits, SandboxSpec, Tree
 
 SPEC = SandboxSpec(
     argv=("true",),

@@ -37,6 +37,14 @@ def test_program_that_cannot_run_is_126(here: Place) -> None:
     assert here.launch("/etc/passwd")["code"] == 126
 
 
+def test_what_cannot_be_planned_is_told_with_its_step_and_hint(here: Place) -> None:
+    assert here.launch("true", spec={"hostname": "no host"})["step"] == "spec"
+    (here.work / ".git").symlink_to("elsewhere")
+    report = here.launch("true")
+    assert (report["step"], report["hint"]) == ("worktree", "make it a real folder or a .git file")
+    assert "is a symbolic link" in report["error"]
+
+
 def test_background_processes_end_with_the_harness_and_output_is_whole(here: Place) -> None:
     report = here.launch("sh", "-c", "(trap '' TERM HUP; exec setsid sleep 1000) & seq 1 200000; echo err >&2; exit 3")
     assert report["code"] == 3

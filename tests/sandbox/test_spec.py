@@ -1,8 +1,23 @@
 """The pure functions around a spec."""
 
+import marshal
+
 import pytest
 
-from amem.sandbox.spec import PROTECT, Bind, Identity, Limits, SandboxSpec, base_env, interpreter_binds, is_below, own_paths, problems
+from amem.sandbox.spec import (
+    PROTECT,
+    Bind,
+    Identity,
+    Limits,
+    SandboxSpec,
+    base_env,
+    interpreter_binds,
+    is_below,
+    own_paths,
+    plain,
+    problems,
+    restored,
+)
 
 GOOD = SandboxSpec(argv=("true",), env=(("PATH", "/bin"),), workdir="/home/me/work", cwd="/home/me/work/sub", home="/state/home", port=7431)
 
@@ -84,6 +99,14 @@ def test_environment_has_nothing_of_the_caller_but_the_list() -> None:
     assert (made["TERM"], made["TZ"], made["LANG"]) == ("xterm-kitty", "Europe/Berlin", "C.UTF-8")
     assert made["PATH"].startswith("/opt/memory:") and "/evil" not in made["PATH"]
     assert problems(GOOD._replace(env=tuple(made.items()))) == ()
+
+
+@pytest.mark.parametrize("git", [None, Identity("Ada", "ada@example.org")])
+def test_a_spec_reaches_the_stage_as_it_was(git: Identity | None) -> None:
+    spec = GOOD._replace(binds=(Bind("/a", "/b", True), Bind("/c", "/c")), limits=Limits(processes=9), git=git, ports=(1, 2))
+    there = restored(marshal.loads(marshal.dumps(plain(spec))))
+    assert there == spec
+    assert [type(part) for part in (*there.binds, there.limits, there.git)] == [Bind, Bind, Limits, type(git)]
 
 
 def test_below_is_by_whole_names() -> None:

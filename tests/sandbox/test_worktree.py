@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from amem.errors import SandboxError
-from amem.sandbox.plan import Tree
+from amem.sandbox.spec import Tree
 from amem.sandbox.worktree import Change, changed, look, marks, top
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}

@@ -8,7 +8,7 @@ import pytest
 
 from amem.errors import SandboxError
 from amem.sandbox import worktree
-from amem.sandbox.plan import Tree
+from amem.sandbox.spec import Tree
 from amem.sandbox.worktree import look
 
 OWN = ("hooks", "config", "info/attributes")
