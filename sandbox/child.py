@@ -5,11 +5,16 @@ it is in the memory of PID 1. Importing this costs next to nothing; what the sta
 """
 
 import _socket
+import errno
 import os
 from collections.abc import Callable
 
+from amem.sandbox.ids import START
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from amem.sandbox.plan import Step
     from amem.sandbox.run import Running
     from amem.sandbox.spec import SandboxSpec
@@ -26,15 +31,42 @@ class Stage:
         """A pipe nobody writes to; its closing tells the stage that the launcher is gone."""
         self._pidfd = pidfd
         """Of a nursery's child, which is the nursery's to reap; -1 for one of our own."""
+        self._ordered = False
+        self._confines = True
 
-    def start(self, spec: "SandboxSpec", plan: "tuple[Step, ...] | None" = None, timeout_s: float = 30.0) -> "Running":
-        """Build the sandbox and start the harness; use a stage once. Raises amem.errors.SandboxError with the step and its cause.
+    def order(self, spec: "SandboxSpec", plan: "tuple[Step, ...] | None" = None) -> None:
+        """Have the sandbox built, all but the start of the harness, which waits for `start`; use a stage once. Raises SandboxError.
 
         Without a plan the stage looks at the host and makes it: that costs the launcher neither time nor modules.
         """
-        from amem.sandbox import run
+        import marshal
 
-        return run.start(self, spec, plan, timeout_s)
+        from amem.sandbox.spec import plain
+
+        steps = None if plan is None else tuple((step.verb, step.args) for step in plan)
+        message: Any = (steps, plain(spec))
+        body = marshal.dumps(message)
+        try:
+            self.link.sendall(len(body).to_bytes(4, "little") + body)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            from amem.errors import SandboxError
+
+            raise SandboxError("stage", "the stage process is gone") from error
+        self._ordered, self._confines = True, steps is None or all(verb != "fork" for verb, _ in steps)
+
+    def start(self, spec: "SandboxSpec", plan: "tuple[Step, ...] | None" = None, timeout_s: float = 30.0) -> "Running":
+        """Order the sandbox, if that was not done, and start its harness. Raises amem.errors.SandboxError with the step and its cause."""
+        if not self._ordered:
+            self.order(spec, plan)
+        try:
+            self.link.send(bytes([START]))
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET):
+                raise
+            # Whoever is gone has left word why.
+        from amem.sandbox import run  # while it starts
+
+        return run.start(self, spec, timeout_s, confined=self._confines)
 
     def close(self) -> None:
         """Let the stage go, with everything it made. Safe to call twice."""

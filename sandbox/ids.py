@@ -5,3 +5,5 @@ OUTSIDE_ID = 2_000_000_000
 
 RESUME_FOREGROUND = 0x80
 """Added to SIGCONT on the link: give the harness the terminal first."""
+START = 0
+"""On the link: the launcher has done what comes before the harness."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from amem.sandbox import calls, mounts, network, privileges
-from amem.sandbox.ids import RESUME_FOREGROUND
+from amem.sandbox.ids import RESUME_FOREGROUND, START
 
 _FIRST_FREE = 3
 _LOOK_S = 1
@@ -103,6 +103,8 @@ def _let_go_of_terminal() -> None:
 def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     argv, env, cwd = run
     assert isinstance(argv, tuple) and isinstance(env, tuple) and isinstance(cwd, str)
+    if context.link.recv(1) != bytes([START]):
+        return 137  # the launcher has gone, or let it be
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     _signal.signal(_signal.SIGCHLD, lambda number, frame: None)
     _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)

@@ -4,7 +4,6 @@ Single-threaded and poll-based, for the launcher's main thread; other threads of
 """
 
 import errno
-import marshal
 import os
 import select
 import signal
@@ -15,16 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amem.errors import SandboxError
 from amem.sandbox import causes
 from amem.sandbox.child import Stage
 from amem.sandbox.ids import RESUME_FOREGROUND
-from amem.sandbox.spec import SOCKETS, SandboxSpec, plain
+from amem.sandbox.spec import SOCKETS, SandboxSpec
 
 if TYPE_CHECKING:
-    from amem.sandbox.plan import Step
     from amem.sandbox.scope import Memory
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -43,22 +41,16 @@ _MESSAGE_LIMIT = 1 << 20
 _MOST_FDS = 253  # what one message can carry (SCM_MAX_FD)
 
 
-def start(stage: Stage, spec: SandboxSpec, plan: "tuple[Step, ...] | None", timeout_s: float) -> "Running":
-    """See `Stage.start`."""
-    order: Any = (None if plan is None else tuple((step.verb, step.args) for step in plan), plain(spec))
-    body = marshal.dumps(order)
-    link = socket.socket(fileno=stage.link.detach())
-    running = Running(stage, link, spec, confined=plan is None or all(step.verb != "fork" for step in plan))
+def start(stage: Stage, spec: SandboxSpec, timeout_s: float, *, confined: bool) -> "Running":
+    """What `Stage.start` hands back, once the harness that was asked for runs."""
+    running = Running(stage, socket.socket(fileno=stage.link.detach()), spec, confined=confined)
     try:
-        link.sendall(len(body).to_bytes(4, "little") + body)
         running._await_start(time.monotonic() + timeout_s)
-    except BaseException as error:
+    except BaseException:
         running.kill()
         for fd in (running.listener_fd, *running.host_port_fds, *running.socket_fds):
             if fd >= 0:
                 os.close(fd)
-        if isinstance(error, BrokenPipeError | ConnectionResetError):
-            raise SandboxError("stage", "the stage process is gone") from error
         raise
     return running
 

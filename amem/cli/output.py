@@ -1,6 +1,5 @@
 """How results and errors are printed: the result alone on stdout; tables that fit 80 columns; control characters visible."""
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,6 +11,8 @@ WIDTH = 80
 
 def print_json(document: Any) -> None:
     """Print one JSON document, as one line."""
+    import json  # here and below: most commands print a table or nothing
+
     sys.stdout.write(inert(json.dumps(document, ensure_ascii=False, separators=(",", ":"))) + "\n")
 
 
@@ -19,6 +20,8 @@ def inert(document: str) -> str:
     """The same JSON document with what a terminal would act on as escapes: `json` keeps DEL, C1, bidi and half surrogates as they are."""
     if document.isprintable():
         return document
+    import json
+
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] if char > "\x7e" else char for char in document)
 
 
@@ -76,6 +79,8 @@ def note(text: str) -> None:
 def fail(error: AmemError, as_json: bool) -> None:
     """Print an error: what and why, then one command that helps."""
     if as_json:
+        import json
+
         body: dict[str, Any] = {"code": error.code, "message": error.message}
         if error.hint:
             body["hint"] = error.hint

@@ -1,15 +1,16 @@
 """Every command: where it lives, what it is for, and under which heading `amem --help` lists it. Imports nothing."""
 
-from typing import NamedTuple
 
-
-class Command(NamedTuple):
+class Command:
     """A row of the table. `attribute` is a click command or group in `module`."""
 
-    module: str
-    attribute: str
-    summary: str
-    group: str
+    __slots__ = ("attribute", "group", "module", "summary")
+
+    def __init__(self, module: str, attribute: str, summary: str, group: str) -> None:
+        self.module = module
+        self.attribute = attribute
+        self.summary = summary
+        self.group = group
 
 
 COMMANDS = {

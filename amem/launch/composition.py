@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from amem.errors import IntegrityError
 from amem.harnesses.base import HookKind
-from amem.launch.outbox import Filed, file_note, file_notes, waiting
 from amem.launch.served import Accept, Doors, Serve
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from amem.egress.access import Access
     from amem.egress.meter import Meter
     from amem.launch.leftover import Found
+    from amem.launch.outbox import Filed
     from amem.launch.run import Prepared, Settings
     from amem.memory.session import Memory, Session
     from amem.model.label import Label
@@ -166,11 +166,13 @@ class Composition:
 
         return serve
 
-    def settle(self) -> Filed:
+    def settle(self) -> "Filed":
         """File what the hooks left, in the session's name, and let go of a task it still holds; once nothing of it runs any more.
 
         Where the launcher is a client, the server still serves it, and the task is the launcher's to give back.
         """
+        from amem.launch.outbox import Filed, file_notes, waiting
+
         if self.session is not None and self.session.holding is not None and not self._client:
             self._give_back(self.session)
         if self._grading:
@@ -186,8 +188,10 @@ class Composition:
         with self._filing() as (memory, session):
             return file_notes(memory, session, self._ready.home)
 
-    def leave(self, note: str) -> Filed:
+    def leave(self, note: str) -> "Filed":
         """File a note of the launcher's own in the session's name; once nothing of it runs any more."""
+        from amem.launch.outbox import file_note
+
         with self._filing() as (memory, session):
             return file_note(memory, session, note, left_by="launcher")
 

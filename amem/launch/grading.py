@@ -84,7 +84,7 @@ def judge(
             on_output=lambda stream, data: None, began=began,
         )  # fmt: skip
         try:
-            run.confine(sitting, settings, stage, note)
+            run.confine(ready, lambda: sitting, settings, stage, note)
         finally:
             presence.end()
     except (AmemError, OSError) as error:

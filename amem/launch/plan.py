@@ -1,6 +1,5 @@
 """What was asked, checked against the root's settings: every refusal of a launch stands here, before anything starts."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from amem.launch.backends import Backend
 from amem.launch.care import Place, place
 from amem.model.call import Dialect
 from amem.model.label import Label
-from amem.sandbox.spec import Bind, Limits
+from amem.sandbox.spec import Bind, Limits, is_below
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants, LimitSettings
 from amem.settings.root import Root
@@ -189,6 +188,8 @@ def place_of(asked: str, root: Root, environment: Mapping[str, str]) -> Place:
     """
     path = tree(asked, root, environment)
     found = place(str(path))
+    if found.workdir == str(path):
+        return found
     try:
         shown.check_writable(Path(found.workdir), "--workdir", root, environment)
     except UsageError:
@@ -243,7 +244,7 @@ def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[st
             raise UnavailableError(why, hint=harness.install)
     for folder in map(Path, found.roots):
         if Path(os.path.realpath(root.path)).is_relative_to(folder) or any(
-            home.is_relative_to(folder) for home in shown.homes(environment)
+            is_below(home, str(folder)) for home in shown.homes(environment)
         ):
             raise UsageError(f"{found.argv[-1]}: to run it, {folder} would be shown to the session, with your keys", hint=harness.install)
     return found
@@ -264,6 +265,8 @@ def version_of(program: registry.Program) -> str:
         name = os.path.basename(program.argv[-1])
         return name if name[:1].isdigit() else ""
     try:
+        import json
+
         with open(path, encoding="utf-8") as file:
             return str(json.load(file)["version"])
     except (OSError, ValueError, LookupError, TypeError):

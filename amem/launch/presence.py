@@ -5,10 +5,9 @@ is now. To stop a session, what is wanted is written beside the mark and the lau
 here uses; a launcher that is not there any more is never signalled.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` itself makes enums, and a launch would wait for them
 import fcntl
-import json
 import os
-import signal
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from amem.model.ids import is_id
 from amem.settings.root import Root
 
 LOOKS, LOOK_S = 50, 0.02
-STOP_SIGNAL = signal.SIGRTMIN + 3
+STOP_SIGNAL: int = _signal.SIGRTMIN + 3
 
 
 class Stop(NamedTuple):
@@ -51,8 +50,14 @@ class Presence:
     def asked(self) -> Stop | None:
         """What `amem session stop` asked for, if it did."""
         try:
-            return Stop(**json.loads(_order(self._path).read_text()))
-        except (OSError, ValueError, TypeError):
+            order = _order(self._path).read_text()
+        except OSError:
+            return None
+        import json
+
+        try:
+            return Stop(**json.loads(order))
+        except (ValueError, TypeError):
             return None
 
     def end(self) -> None:
@@ -102,6 +107,8 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
     pid = launcher(root, session)
     if pid is None:
         return False
+    import json
+
     path = mark(root, session)
     temporary = path.with_name(f".{session}.{os.getpid()}")
     temporary.write_text(json.dumps(wanted._asdict()))
@@ -114,7 +121,7 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
         # The handle pins the process; if the mark is still held now, it is the launcher that the handle names.
         if launcher(root, session) != pid:
             return False
-        signal.pidfd_send_signal(handle, STOP_SIGNAL)
+        _signal.pidfd_send_signal(handle, STOP_SIGNAL)
     except ProcessLookupError:
         return False
     finally:

@@ -11,17 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amem.egress import meter
 from amem.errors import AmemError, ConfigError, UnavailableError
 from amem.harnesses import base
 from amem.harnesses.base import Auth, LaunchFacts
 from amem.launch import backends, care, instructions, trees
-from amem.launch.attend import Outcome, Sitting, attend
-from amem.launch.composition import Composition
 from amem.launch.inside import memory_dir, own_bin, write_own_bin
 from amem.launch.plan import PORT, Asked, Plan, beyond, plan, version_of
 from amem.launch.presence import Presence
-from amem.launch.served import Served
 from amem.launch.shown import import_folder, key_folder, own_folders
 from amem.model import clock, ids
 from amem.model.label import Label
@@ -29,6 +25,7 @@ from amem.sandbox import spec, surroundings, worktree
 
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness
+    from amem.launch.attend import Outcome, Sitting
     from amem.launch.door import Door
     from amem.launch.login import Carried
     from amem.launch.ports import Ports
@@ -76,10 +73,10 @@ class Prepared(NamedTuple):
     home: str
     projection: Path
     """The host's folder of what is shown at `/memory`."""
-    tree: spec.Tree
-    """What the work tree is to git."""
     board: bool
     """The harness's own subagents become tasks."""
+    tree: spec.Tree = spec.Tree()
+    """What the work tree is to git."""
     login: "Carried | None" = None
     """What the harness's login on this machine holds, on a subscription."""
     instructions: str | None = None
@@ -235,28 +232,35 @@ def described(ready: Prepared, settings: Settings) -> dict[str, Any]:
 
 def launch(
     asked: Asked, settings: Settings, stage: "Stage", on_output: Callable[[int, bytes], None], note: Callable[[str], None]
-) -> Outcome:
+) -> "Outcome":
     """Run a session from start to end. Raises AmemError when it could not start; nothing of it is then left."""
     ready = prepare(asked, settings)
-    work = Composition(ready, settings)
     presence = Presence(settings.root, ready.id)
-    outcome = Outcome(session=ready.id, label=ready.plan.label)
-    sitting = Sitting(
-        asked=asked, ready=ready, work=work, served=Served(work.serve), presence=presence, outcome=outcome, on_output=on_output
-    )
+
+    def sitting() -> "Sitting":
+        from amem.launch.attend import Outcome, Sitting
+        from amem.launch.composition import Composition
+        from amem.launch.served import Served
+
+        work, outcome = Composition(ready, settings), Outcome(session=ready.id, label=ready.plan.label)
+        return Sitting(
+            asked=asked, ready=ready, work=work, served=Served(work.serve), presence=presence, outcome=outcome, on_output=on_output
+        )
+
     try:
-        confine(sitting, settings, stage, note)
+        return confine(ready, sitting, settings, stage, note)
     finally:
         presence.end()
-    return outcome
 
 
-def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable[[str], None], *, at_home: bool = False) -> None:
+def confine(
+    ready: Prepared, seated: "Callable[[], Sitting]", settings: Settings, stage: "Stage", note: Callable[[str], None], *,
+    at_home: bool = False,
+) -> "Outcome":  # fmt: skip
     """Make the home and the sandbox, keep the session's row, and attend to it. Raises AmemError when it could not start.
 
-    `at_home` where the home is there already.
+    `seated` is asked for all that takes part while the stage builds the sandbox. `at_home` where the home is there already.
     """
-    ready, outcome = sitting.ready, sitting.outcome
     image = _hold_image(ready)
     if not at_home:
         make_home(ready)
@@ -266,6 +270,14 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
     try:
         _write_home(ready)
         sandbox = confined(ready, settings)
+        bounded = bound(stage, settings, ready)
+        stage.order(sandbox, None if ready.plan.backend.confined else _bare(sandbox))
+        # What comes now is imported and done while the sandbox is being built; its harness waits for the end of it.
+        from amem.egress import meter
+        from amem.launch.attend import attend
+
+        sitting = seated()
+        outcome = sitting.outcome
         # Whoever closes a store last writes its log back, and waits for the disk: that is done once, at the end.
         usage = meter.connect(settings.root.usage)
         meter.start_session(settings.root, _row(sitting, settings))
@@ -277,10 +289,9 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
-            bounded = bound(stage, settings, ready)
             if ready.plan.harness.impatient:
                 sitting.served.ready()
-            running = stage.start(sandbox, _bare(sandbox) if not ready.plan.backend.confined else None)
+            running = stage.start(sandbox)
             started = True
             if ready.door is not None:
                 running.listener_fd = ready.door.take()
@@ -302,7 +313,10 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             raise
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
+        return outcome
     finally:
+        if not started:
+            stage.close()
         if usage is not None:
             usage.close()
         if ports is not None:
@@ -317,7 +331,7 @@ def confine(sitting: Sitting, settings: Settings, stage: "Stage", note: Callable
             remove_home(ready)
 
 
-def _tell_left(sitting: Sitting, known: tuple[worktree.Change, ...], began: tuple[int, int]) -> None:
+def _tell_left(sitting: "Sitting", known: tuple[worktree.Change, ...], began: tuple[int, int]) -> None:
     """Name what the session left for programs of the host to obey."""
     from amem.launch import left  # after the session: a launch does not wait for it
 
@@ -327,7 +341,7 @@ def _tell_left(sitting: Sitting, known: tuple[worktree.Change, ...], began: tupl
     outcome.notes += told
 
 
-def _remarks(sitting: Sitting, settings: Settings, running: "Running") -> Iterator[str]:
+def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iterator[str]:
     """What the person should know of the session that begins."""
     ready, label = sitting.ready, sitting.ready.plan.label
     if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
@@ -344,7 +358,7 @@ def _remarks(sitting: Sitting, settings: Settings, running: "Running") -> Iterat
 
 
 @contextmanager
-def _watched(sitting: Sitting, note: Callable[[str], None]) -> Iterator[Sitting]:
+def _watched(sitting: "Sitting", note: Callable[[str], None]) -> "Iterator[Sitting]":
     """The same sitting, with a report when nothing is heard of it; on a person's terminal that person sees it."""
     if sitting.asked.interactive:
         yield sitting
@@ -423,7 +437,7 @@ def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note:
     return opened
 
 
-def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: Outcome, note: Callable[[str], None]) -> "Store | None":
+def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: "Outcome", note: Callable[[str], None]) -> "Store | None":
     """Keep the tree as it is before the session; None where that was not asked for. Raises UnavailableError."""
     if not asked.snapshot:
         return None
@@ -502,7 +516,7 @@ def _remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _row(sitting: Sitting, settings: Settings) -> dict[str, Any]:
+def _row(sitting: "Sitting", settings: Settings) -> dict[str, Any]:
     """The session as `usage.sqlite` keeps it; one that was served already may hold a task, and have read something."""
     ready, found, session = sitting.ready, sitting.ready.plan, sitting.work.session
     return {

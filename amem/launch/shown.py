@@ -14,7 +14,7 @@ from pathlib import Path
 import amem
 from amem.errors import UsageError
 from amem.launch.care import holds_git
-from amem.sandbox.spec import MADE_PLACES, SYSTEM_PLACES, Bind, interpreter_binds
+from amem.sandbox.spec import MADE_PLACES, SYSTEM_PLACES, Bind, interpreter_binds, is_below
 from amem.settings.root import Root
 
 SOCKET_PLACES = ("/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -75,12 +75,12 @@ def check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, 
     if overlaps(path, root):
         raise UsageError(f"{flag} {path}: it holds or lies in the root {root.path}; a session could write the record", hint=hint)
     for system in SYSTEM_PLACES:
-        if path.is_relative_to(os.path.realpath(system)):
+        if is_below(str(path), os.path.realpath(system)):
             raise UsageError(f"{flag} {path}: it lies in {system}, which stays read-only or hidden", hint=hint)
     _check_seen(path, flag, environment, hint)
     if (name := _overlapping(path, RUN_BY_HOST, environment)) is not None:
         raise UsageError(f"{flag} {path}: {name} is run or obeyed by your shell, git or login, and a session could write it", hint=hint)
-    if any(path.is_relative_to(own) for own in own_folders()):
+    if any(is_below(str(path), own) for own in own_folders()):
         raise UsageError(f"{flag} {path}: amem itself runs from there, and a session could rewrite it", hint=hint)
 
 
@@ -90,11 +90,11 @@ def _check_seen(path: Path, flag: str, environment: Mapping[str, str], hint: str
         str(path).encode()
     except UnicodeEncodeError:
         raise UsageError(f"{flag} {path}: its name is not UTF-8, and amem keeps names as text", hint=hint) from None
-    if any(home.is_relative_to(path) for home in homes(environment)):
+    if any(is_below(home, str(path)) for home in homes(environment)):
         raise UsageError(f"{flag} {path}: it holds your home, with your keys and logins", hint=hint)
     if (name := _overlapping(path, KEYS, environment)) is not None:
         raise UsageError(f"{flag} {path}: {name} holds keys or logins", hint=hint)
-    sockets = path.is_relative_to(RUNTIME) or any(Path(os.path.realpath(place)).is_relative_to(path) for place in SOCKET_PLACES)
+    sockets = is_below(str(path), RUNTIME) or any(is_below(os.path.realpath(place), str(path)) for place in SOCKET_PLACES)
     if sockets or stat.S_ISSOCK(path.stat().st_mode):
         raise UsageError(f"{flag} {path}: your other programs keep their sockets there, and a session could use them", hint=hint)
 
@@ -131,32 +131,32 @@ def interpreter(root: Root, environment: Mapping[str, str]) -> tuple[Bind, ...]:
     return binds
 
 
-def homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
+def homes(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The home that the environment names and the account's own: HOME may be unset, or lead elsewhere, and the keys lie in the other."""
     named = [environment.get("HOME")]
     with suppress(KeyError):  # a user id without an account has no home of its own
         named.append(pwd.getpwuid(os.geteuid()).pw_dir)
-    return tuple(Path(os.path.realpath(home)) for home in named if home)
+    return tuple(dict.fromkeys(os.path.realpath(home) for home in named if home))
 
 
-def _overlapping(path: Path, names: tuple[str, ...], environment: Mapping[str, str]) -> Path | None:
+def _overlapping(path: Path, names: tuple[str, ...], environment: Mapping[str, str]) -> str | None:
     """The first of these names below a home that is there and is, holds or lies in the path; links are followed, as a program would."""
     for place in _places(names, environment):
-        real = Path(os.path.realpath(place))
-        if real.is_relative_to(path) or path.is_relative_to(real):
+        real = os.path.realpath(place)
+        if is_below(real, str(path)) or is_below(str(path), real):
             return place
     return None
 
 
-def _places(names: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[Path]:
+def _places(names: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
     for home in homes(environment):
-        yield from (home / name for name in names if os.path.lexists(home / name))
+        yield from (place for place in (os.path.join(home, name) for name in names) if os.path.lexists(place))
 
 
 def overlaps(path: Path, root: Root) -> bool:
     """Say whether a path holds the root or lies in it."""
-    real = Path(os.path.realpath(root.path))
-    return real.is_relative_to(path) or path.is_relative_to(real)
+    real = os.path.realpath(root.path)
+    return is_below(real, str(path)) or is_below(str(path), real)
 
 
 def own_folders() -> tuple[str, ...]:

@@ -285,7 +285,7 @@ class _Shift:
                 outcome=self._outcome, on_output=on_output, began=self._interrupts.attend, finish=self._finish,
             )  # fmt: skip
             self._worked.session = self._outcome
-            run.confine(sitting, settings, stage, self._note, at_home=True)
+            run.confine(ready, lambda: sitting, settings, stage, self._note, at_home=True)
         except BaseException as error:
             self._keeper.stop()
             with suppress(AmemError):

@@ -39,12 +39,11 @@ COLD = """
 import sys; sys.path.insert(0, sys.argv[1])
 from amem.sandbox.child import fork_stage
 stage = fork_stage()
-from amem.sandbox import host, spec
-from amem.sandbox.plan import plan
+from amem.sandbox import spec
 work, home = sys.argv[2:4]
 env = tuple(spec.base_env({}, "/home/agent", "agent").items())
 asked = spec.SandboxSpec(argv=("/bin/true",), env=env, workdir=work, cwd=work, home=home, port=7431)
-code = stage.start(asked, plan(asked, host.facts(asked))).wait()
+code = stage.start(asked).wait()
 import os; os._exit(code)
 """
 

@@ -15,12 +15,14 @@ from amem.cli.group import ROOT_GROUP
 from amem.cli.main import run
 from amem.cli.table import COMMANDS, overview
 
+BEFORE_THE_ORDER = {"ctypes", "prctl", "pysqlite3", "json", "socket", "select", "signal", "urllib", "ipaddress", "resource", "termios"}
+"""What a launch loads, if at all, once its stage builds the sandbox, or what the stage alone needs."""
 NEEDLESS = {"inspect", "dataclasses", "gettext", "uuid", "platform", "hashlib", "ssl", "aiohttp", "asyncio", "logging", "traceback"}
 HEAVY = {"aiohttp", "mcp", "asyncio", "pydantic", "click", "pysqlite3", "regorus", "yaml", "dataclasses"}
 
 
-def imported_by(*argv: str, cwd: Path | None = None) -> set[str]:
-    """The top-level modules that a command line imports."""
+def imported_by(*argv: str, cwd: Path | None = None, until: str = "") -> set[str]:
+    """The top-level modules that a command line imports, to its end or until it calls a method of its stage."""
     code = (
         "import sys, atexit\n"
         "sys.argv = ['amem', *sys.argv[1:]]\n"
@@ -30,6 +32,8 @@ def imported_by(*argv: str, cwd: Path | None = None) -> set[str]:
         "    if os.getpid() == own: os.write(2, ' '.join({name.split('.')[0] for name in sys.modules}).encode())\n"
         "    leave(code)\n"
         "os._exit = told\n"
+        "from amem.sandbox.child import Stage\n"
+        f"if {until!r}: setattr(Stage, {until!r}, lambda *_: told(0))\n"
         "try: main.main()\n"
         "except SystemExit: told(0)\n"
     )
@@ -60,6 +64,17 @@ def test_what_is_waited_for_imports_nothing_it_could_do_without(tmp_path: Path, 
         grants.write('[destinations.demo]\nceiling = "internal"\nbase_url = "http://127.0.0.1:9"\n')
     (tmp_path / "work").mkdir()
     assert not imported_by(*root, *argv, cwd=tmp_path / "work") & NEEDLESS
+
+
+def test_a_launch_orders_its_sandbox_before_it_loads_what_can_wait(tmp_path: Path) -> None:
+    root = ["--root", str(tmp_path / "root")]
+    assert run([*root, "init", "--owner", "human:asf:me"]) == 0
+    with (tmp_path / "root" / "grants.toml").open("a") as grants:
+        grants.write('[destinations.demo]\nceiling = "internal"\nbase_url = "http://127.0.0.1:9"\n')
+    (tmp_path / "work").mkdir()
+    launch = ["launch", "--harness", "command", "--provider", "demo", "--", "true"]
+    imported_by(*root, *launch, cwd=tmp_path / "work", until="order")  # the first one compiles the hook program
+    assert not imported_by(*root, *launch, cwd=tmp_path / "work", until="order") & (BEFORE_THE_ORDER | NEEDLESS)
 
 
 def test_the_overview_names_every_command_and_fits_the_screen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,8 +76,8 @@ def test_a_base_and_a_path_join_without_saying_v1_twice(
 
 @pytest.mark.parametrize(
     ("base", "inward"),
-    [("http://127.0.0.1:9101", True), ("http://localhost:9", True), ("http://[::1]:9", True), ("https://10.0.0.5", True),
-     ("https://gateway.internal", True), ("https://api.example.com", False)],
+    [("http://127.0.0.1:9101", True), ("http://localhost:9", True), ("http://127.0.0.1/v1", True), ("http://[::1]:9", True),
+     ("https://10.0.0.5", True), ("https://gateway.internal", True), ("https://api.example.com", False)],
 )  # fmt: skip
 def test_only_a_base_that_grants_name_inward_may_be_inward(base: str, inward: bool) -> None:
     found = routes.table("demo", Auth.KEY, grants(demo=internal(base)), NOTHING)
@@ -85,8 +85,10 @@ def test_only_a_base_that_grants_name_inward_may_be_inward(base: str, inward: bo
 
 
 @pytest.mark.parametrize(
-    "base", ["http://api.example.com", "http://10.0.0.5:4000", "http://192.168.1.1", "ftp://127.0.0.1", "https://u:p@h"]
-)
+    "base",
+    ["http://api.example.com", "http://10.0.0.5:4000", "http://192.168.1.1", "ftp://127.0.0.1", "https://u:p@h",
+     "http://127.0.0.1:9@api.example.com", "http://127.0.0.1\\@api.example.com/", "http://localhost.example.com", "http://127.0.0.1:9?x"],
+)  # fmt: skip
 def test_keys_and_prompts_never_go_in_clear_text_to_another_machine(base: str) -> None:
     with pytest.raises(ConfigError):
         routes.table("demo", Auth.KEY, grants(demo=internal(base)), NOTHING)
