@@ -8,8 +8,8 @@ system folders, /etc entries, own /proc and /dev, tmpfs, a home and a work tree,
 it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures are medians,
 a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself with
 everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor" is
-an interpreter that does nothing but load what any such command needs (click, TOML, typing, SQLite, ctypes), with the stand-ins that `amem`
-uses too, and then runs the same; "cold, floor" one without `site` that loads typing and ctypes, and then takes a step.
+an interpreter that forks a stage, loads click and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
+settings, no harness, no record. "cold, floor" is one without `site` that loads typing and ctypes, and then takes a step.
 bwrap and srt are looked for on PATH, in `build/peers` and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
 """
 
@@ -50,11 +50,18 @@ import os; os._exit(code)
 
 FLOOR = """
 import gc, os, sys; gc.disable(); sys.path.insert(0, sys.argv[1])
+from amem.sandbox.child import fork_stage
+stage = fork_stage()
 from amem.cli.standins import stand_ins
 with stand_ins():
     import pathlib, click
-import json, tomllib, typing, ctypes, pysqlite3
-os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])
+import tomllib
+from amem.sandbox import spec
+work, home = sys.argv[2:4]
+env = tuple(spec.base_env({}, "/home/agent", "agent").items())
+asked = spec.SandboxSpec(argv=("sh", "-c", sys.argv[4]), env=env, workdir=work, cwd=work, home=home, port=7431)
+code = stage.start(asked).wait()
+os._exit(code)
 """
 LOOK = "date +%s%N > said"
 
@@ -187,7 +194,7 @@ def run(rounds: int = 30) -> list[Row]:
         line, look = launch_line(base, "true"), launch_line(base, "sh", "-c", LOOK)
         ways["whole"] = lambda: command_ms(line)
         ways["exec"] = lambda: exec_ms(look, base / "work" / "said")
-        loaded = [sys.executable, "-c", FLOOR, _package(), f"cd {base / 'work'}; {LOOK}"]
+        loaded = [sys.executable, "-c", FLOOR, _package(), asked.workdir, asked.home, LOOK]
         ways["exec, floor"] = lambda: exec_ms(loaded, base / "work" / "said")
         bare = [sys.executable, "-I", "-S", "-c", "import typing, ctypes, os; os._exit(0)"]
         ways["cold, floor"] = lambda: command_ms(bare) + step_ms(asked)
@@ -215,7 +222,7 @@ def _rows(figures: dict[str, list[float]]) -> list[Row]:
         ("step", "unshare", None, "for scale"),
         ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
         ("exec", "bwrap", 6.0, "≤ 6 × bwrap"),
-        ("exec, floor", "bwrap", None, "imports and no sandbox"),
+        ("exec, floor", "bwrap", None, "click, TOML and a sandbox"),
         ("whole", "srt", 0.5, "≤ 0.5 × srt"),
     ]
     rows = []

@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 
 from amem.sandbox.child import fork_nursery, fork_stage
@@ -87,6 +88,23 @@ class Memory:
 memory = Memory() if asked.get("scope") else None
 
 
+def built(stage_pid: int) -> int:
+    """The pid of a PID 1 that has put its filter on, the last step of a plan, and sleeps."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for pid in _children(stage_pid):
+            with suppress(OSError), open(f"/proc/{pid}/status") as file:
+                status = dict(line.split(":\t", 1) for line in file)
+                if status["Seccomp"] == "2\n" and status["State"].startswith("S"):
+                    return pid
+    raise AssertionError("no sandbox was built")
+
+
+def _children(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [int(word) for word in children.read().split()]
+
+
 def keep(stream: int, data: bytes) -> None:
     output[stream] += data
     if memory is not None:
@@ -104,6 +122,9 @@ try:
         idmap = facts.idmap_owners is not None
         if without or no_idmap:
             steps = plan(asked_spec, facts, without)
+    if asked.get("order_first"):
+        stage.order(asked_spec, steps)
+        result["before"] = _children(built(stage.pid))
     running = stage.start(asked_spec, steps, **asked.get("start", {}))
     result |= {"pid": running.pid, "warnings": running.warnings, "idmap": idmap}
     if asked.get("announce"):

@@ -37,6 +37,11 @@ def test_program_that_cannot_run_is_126(here: Place) -> None:
     assert here.launch("/etc/passwd")["code"] == 126
 
 
+def test_a_harness_starts_only_when_the_launcher_has_done_what_comes_before(here: Place) -> None:
+    report = here.launch("sleep", "0.1", order_first=True)
+    assert (report["before"], report["code"]) == ([], 0)
+
+
 def test_what_cannot_be_planned_is_told_with_its_step_and_hint(here: Place) -> None:
     assert here.launch("true", spec={"hostname": "no host"})["step"] == "spec"
     (here.work / ".git").symlink_to("elsewhere")
