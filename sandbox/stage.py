@@ -58,6 +58,13 @@ class Init:
 
 def main(link: _socket.socket, life: int) -> None:
     """Wait for one message, make one sandbox, stay until it or the launcher ends. Never returns."""
+    try:
+        _main(link, life)
+    except BrokenPipeError:
+        os._exit(125)  # the launcher let it go, or is gone: there is nobody to tell
+
+
+def _main(link: _socket.socket, life: int) -> None:
     stand_aside()
     context = init.Context(link)
     mounts_watch = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
