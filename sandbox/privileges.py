@@ -1,7 +1,7 @@
 """Giving up power for good: capabilities, new privileges, core dumps of secrets, Landlock, seccomp.
 
 The one door to python-prctl, which is optional (GPL, built from source); without it the same calls go through libc. The choice is
-made by `load`, and both ways pass the same tests. Order matters and is argued in `plan`.
+made when this module is imported, and both ways pass the same tests. Order matters and is argued in `plan`.
 """
 
 import ctypes
