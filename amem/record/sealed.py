@@ -30,7 +30,8 @@ _LEAST_NEEDLE = 3
 """A format without so much of its own would have every other word looked at, on each call."""
 _BEGIN, _END = b"-----BEGIN ", b"PRIVATE KEY"
 _BLOCK_BYTES = 16384
-_SEALED = re.compile(rb"amem-sealed\.([A-Za-z0-9_-]{22,})\.")
+_SEALED = re.compile(rb"amem-sealed\.((?:(?!amem-sealed\.)[A-Za-z0-9_-]){22,})\.")
+"""One begins where a text had its own first word of a seal before a credential, so none goes on over the beginning of the next."""
 _BYTES = tuple(
     (form.needle.encode(), re.compile(form.pattern.pattern.encode()), form.back)
     for form in FORMATS
