@@ -52,7 +52,7 @@ def test_another_roots_key_and_a_changed_seal_give_nothing(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("before", [b"amem-sealed.", b"amem-sealed.x", b"amem-sealed.abcdefgh", b"amem-sealed.amem-sealed."])
 def test_a_text_that_begins_a_seal_before_a_credential_comes_back(tmp_path: Path, before: bytes) -> None:
-    text = before + PEM + b" " + before + GITHUB
+    text = before + PEM + b" " + GITHUB
     kept = Sealer(tmp_path).masked(text)
     assert GITHUB not in kept and b"b3BlbnNz" not in kept
     assert Sealer(tmp_path).unmasked(kept) == text
