@@ -257,6 +257,12 @@ class Sqlite:
                 # It stays this file for as long as a connection is open.
                 self._log = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                 self._files += (self._log,)
+                # Its name too: SQLite syncs the folder only where it syncs the log itself.
+                folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
             _sync(self._log)
         except OSError as error:
             raise UnavailableError(
