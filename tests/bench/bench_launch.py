@@ -3,12 +3,12 @@
     python -m tests.bench.bench_launch [--rounds 30]
 
 "step" is from handing a waiting stage its plan to everything being gone again, around /bin/true: what a launch adds, since the stage was
-forked as the launcher's first act. "cold" is a new interpreter that forks, plans and runs the same. bwrap gets equal features: the same
-system folders, /etc entries, own /proc and /dev, tmpfs, a home and a work tree, no capabilities, a clean environment and our own filter;
-it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures are medians,
-a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself with
-everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor" is
-an interpreter that forks a stage, loads click and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
+forked as the launcher's first act. "cold" is a new interpreter that forks a stage, has it plan and runs the same. bwrap gets equal
+features: the same system folders, /etc entries, own /proc and /dev, tmpfs, a home and a work tree, no capabilities, a clean environment
+and our own filter; it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures
+are medians, a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself
+with everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor"
+is an interpreter that forks a stage, loads click and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
 settings, no harness, no record. "cold, floor" is one without `site` that loads typing and ctypes, and then takes a step.
 bwrap and srt are looked for on PATH, in `build/peers` and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
 """
@@ -37,9 +37,9 @@ TREE_FILES = 20_000
 PEERS = Path(__file__).resolve().parents[2] / "build" / "peers"
 COLD = """
 import sys; sys.path.insert(0, sys.argv[1])
+from amem.sandbox import spec
 from amem.sandbox.child import fork_stage
 stage = fork_stage()
-from amem.sandbox import spec
 work, home = sys.argv[2:4]
 env = tuple(spec.base_env({}, "/home/agent", "agent").items())
 asked = spec.SandboxSpec(argv=("/bin/true",), env=env, workdir=work, cwd=work, home=home, port=7431)
@@ -218,11 +218,11 @@ def _rows(figures: dict[str, list[float]]) -> list[Row]:
     goals = [
         ("step", "bwrap", 1.0, "≤ 1 × bwrap"),
         ("cold", "bwrap", 2.0, "≤ 2 × bwrap"),
-        ("cold, floor", "bwrap", None, "imports and a step"),
+        ("cold, floor", "bwrap", None, "the floor: typing, ctypes and a step"),
         ("step", "unshare", None, "for scale"),
         ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
         ("exec", "bwrap", 6.0, "≤ 6 × bwrap"),
-        ("exec, floor", "bwrap", None, "click, TOML and a sandbox"),
+        ("exec, floor", "bwrap", None, "the floor: click, TOML and a sandbox"),
         ("whole", "srt", 0.5, "≤ 0.5 × srt"),
     ]
     rows = []
