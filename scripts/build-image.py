@@ -22,7 +22,6 @@ from pathlib import Path
 from types import ModuleType
 
 PROJECT = Path(__file__).resolve().parent.parent
-MIRROR = "http://deb.debian.org/debian"
 SUITE = "trixie"
 HARNESSES = "opt/amem/harnesses"
 
@@ -31,7 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", default=[os.environ.get("HARNESS", "")], help="harnesses; default: those in the cache")
     parser.add_argument("--suite", default=SUITE)
-    parser.add_argument("--mirror", default=MIRROR)
+    parser.add_argument("--mirror", help="where Debian's packages come from; default: what mmdebstrap takes")
     parser.add_argument("--variant", default="minbase", help="of mmdebstrap; `essential` is the smallest that can install anything")
     parser.add_argument("--packages", type=Path, default=PROJECT / "packaging/image/packages.txt")
     parser.add_argument("--out", type=Path, default=PROJECT / "build/image/amem-image.tar")
@@ -78,7 +77,7 @@ def debootstrap(part: Path, asked: argparse.Namespace, packages: list[str]) -> i
     command = [
         "mmdebstrap", "--mode=unshare", f"--variant={asked.variant}", f"--include={','.join(packages)}",
         '--aptopt=Apt::Install-Recommends "false"', "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-        asked.suite, str(part), asked.mirror,
+        asked.suite, str(part), *([asked.mirror] if asked.mirror else []),
     ]  # fmt: skip
     return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
 
