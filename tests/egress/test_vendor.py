@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.egress import flow, vendor
@@ -157,7 +157,6 @@ _MEMBERS = (
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(list(Dialect)), st.dictionaries(st.sampled_from(_MEMBERS), _json, max_size=5))
 def test_no_body_makes_it_fail_and_each_name_is_a_word_the_policy_takes(dialect: Dialect, more: dict[str, Any]) -> None:
     for name in found(dialect, more):

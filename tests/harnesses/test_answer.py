@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.harnesses.answer import Answer, read
@@ -105,7 +105,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(kind=st.sampled_from(AnswerKind), events=st.lists(JSON, max_size=5), cut=st.integers(min_value=0, max_value=40))
 def test_no_output_makes_it_raise(kind: AnswerKind, events: list[Any], cut: int) -> None:
     stdout = lines(*events)
@@ -113,7 +112,6 @@ def test_no_output_makes_it_raise(kind: AnswerKind, events: list[Any], cut: int)
     assert isinstance(answer.text, str) and (answer.error is None or answer.error)
 
 
-@settings(deadline=None)
 @given(kind=st.sampled_from(AnswerKind), stdout=st.binary(max_size=200))
 def test_bytes_that_are_no_events_are_passed_on(kind: AnswerKind, stdout: bytes) -> None:
     assert read(kind, b"not an event " + stdout).text.startswith("not an event")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.harnesses import registry, spawns
@@ -181,7 +181,6 @@ PARTS = ["agent(", ")", "'", '"', "`", "\\", "${", "}", "{", "label:", ",", "//"
 SCRIPT = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 
 
-@settings(deadline=None)
 @given(SCRIPT)
 def test_no_script_makes_the_reader_fail(script: str) -> None:
     found = spawns.read("claude", "Workflow", {"script": script})

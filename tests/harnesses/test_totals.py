@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.harnesses import registry, totals
@@ -152,7 +152,6 @@ TABLE = st.dictionaries(KEYS, VALUE, max_size=3)
 DEEP = st.dictionaries(KEYS, VALUE | TABLE | st.dictionaries(KEYS, TABLE, max_size=2), max_size=4)
 
 
-@settings(deadline=None)
 @given(shape=st.sampled_from(sorted(totals.READERS)), found=st.lists(st.dictionaries(KEYS, DEEP | VALUE, max_size=4), max_size=3))
 def test_no_file_makes_a_reader_raise(shape: str, found: list[dict[str, Any]]) -> None:
     for used in totals.read(shape, [found, found]).models.values():

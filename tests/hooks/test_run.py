@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import amem
@@ -194,7 +194,6 @@ def test_the_pre_tool_hook_imports_next_to_nothing(memory: Path) -> None:
     assert ours - bare == {"amem", "amem.hooks", "amem.hooks.run", "_socket"} | ({"time"} - bare)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda data: b"HTTP/1.1 200 OK\r\n" + data))
 def test_no_answer_makes_the_reader_fail_in_another_way(data: bytes) -> None:
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.hooks import turns
@@ -225,7 +225,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(shape=st.sampled_from(sorted(turns.SHAPES)), values=st.lists(JSON, max_size=6))
 def test_no_transcript_makes_a_reader_raise(shape: str, values: list[Any]) -> None:
     found = turns.read(shape, [json.dumps(value).encode() for value in values]).turns
@@ -234,7 +233,6 @@ def test_no_transcript_makes_a_reader_raise(shape: str, values: list[Any]) -> No
         turns.render(turn).encode()
 
 
-@settings(deadline=None)
 @given(shape=st.sampled_from(sorted(turns.SHAPES)), data=st.binary(max_size=200))
 def test_no_bytes_make_a_reader_raise(shape: str, data: bytes) -> None:
     assert isinstance(turns.read(shape, data.splitlines()).turns, list)

@@ -95,7 +95,7 @@ contents = st.dictionaries(st.sampled_from(["a", "b", "a/x", "a/y/z", "b/x", "c 
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(before=contents, after=contents)
 def test_any_tree_turned_into_any_other_comes_back(
     tmp_path_factory: pytest.TempPathFactory, before: dict[str, bytes], after: dict[str, bytes]

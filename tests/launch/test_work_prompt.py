@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.harnesses.base import MAX_PROMPT_BYTES
@@ -82,7 +82,6 @@ long = st.text(max_size=200).map(lambda text: text * 1000)
 need = st.builds(Need, id=st.just("task-me-00000002"), title=st.text(max_size=200), note=st.one_of(st.none(), note))
 
 
-@settings(deadline=None)
 @given(body=long, last=st.one_of(st.none(), note), page=long, needs=st.lists(need, max_size=100), revise=st.none() | long, check=long)
 def test_any_prompt_fits_into_an_argument(
     body: str, last: Note | None, page: str, needs: list[Need], revise: str | None, check: str

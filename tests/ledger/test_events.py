@@ -28,7 +28,7 @@ EVENTS = st.sampled_from(list(ev.KINDS.values())).flatmap(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(EVENTS)
 def test_what_is_written_reads_back(event: ev.Event) -> None:
     assert ev.read(event.kind, event.task, event.by, event.at_ms, event.fence, ev.data(event)) == event

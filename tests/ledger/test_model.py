@@ -286,7 +286,6 @@ def _run(make: Any, examples: int) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             database=None,
             report_multiple_bugs=False,

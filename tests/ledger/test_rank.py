@@ -96,7 +96,7 @@ def graphs(draw: st.DrawFn) -> list[Task]:
     return tasks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs())
 def test_rescore_twice_is_once_and_what_blocks_stands_above(tasks: list[Task]) -> None:
     moves = rank.rescored(tasks, at_ms=1, rubric=FLAT)

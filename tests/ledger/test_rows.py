@@ -21,13 +21,13 @@ def _row(task: Task) -> list[object]:
     return [columns[name] for name in rows.COLUMNS]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TASKS)
 def test_a_row_reads_back(task: Task) -> None:
     assert rows.task(_row(task)) == task
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TASKS, TASKS)
 def test_changes_turn_one_row_into_the_other(before: Task, after: Task) -> None:
     columns = rows.columns(before) | rows.changes(before, after)

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.errors import UsageError
@@ -80,7 +80,6 @@ def test_summary_is_the_first_sentence(body: str, summary: str) -> None:
     assert first_sentence(body) == summary
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_a_draft_is_right_or_refused(title: str, body: str, source: str) -> None:
     try:
@@ -94,7 +93,6 @@ def test_a_draft_is_right_or_refused(title: str, body: str, source: str) -> None
     assert "\n" not in found.summary + found.title
 
 
-@settings(deadline=None)
 @given(st.text(), st.integers(4, 400))
 def test_shorten_keeps_to_its_limit(text: str, limit: int) -> None:
     assert len(shorten(text, limit)) <= limit

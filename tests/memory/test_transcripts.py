@@ -271,7 +271,7 @@ def _failing() -> Any:
     raise RuntimeError
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     data=st.binary(max_size=120)
     | st.sampled_from([b"{}", b"[]", b'{"v":1,"harness":"x","classification":"secret","kept_at":"now","turns":1}'])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import regorus
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.model.label import Label
@@ -173,7 +173,6 @@ _BODIES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(_BODIES, st.integers(0, 4))
 def test_a_query_has_no_more_answers_than_the_bound_says(body: str, many: int) -> None:
     """Whatever the order of its statements, whatever name stands where: a loop that was not seen would be more answers than steps."""

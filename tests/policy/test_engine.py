@@ -325,7 +325,7 @@ FIRST = [
 
 
 @given(st.lists(st.sampled_from(FIRST), min_size=1, max_size=4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_rule_is_left_out_that_would_have_denied_or_erred(statements: list[str]) -> None:
     ruled = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", *statements)])
     anyway = PolicyEngine(builtin(), DATA, [deny("pol-L1-001", "true", *statements)])

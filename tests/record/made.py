@@ -9,7 +9,7 @@ from amem.model.ids import draw
 from amem.model.label import Label
 from amem.record.rows import Filter
 
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 """A deadline would be a timing assertion."""
 EVERYTHING = Filter(max_label=Label.RESTRICTED)
 

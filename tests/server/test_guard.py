@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.server import guard
@@ -133,7 +133,6 @@ def test_denial_has_the_shape_of_the_harness() -> None:
     assert answered(json.dumps(event("Read", {"file_path": "/r/a"})).encode(), "codex") == guard.Answer(204)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["claude", "codex", "other"]), st.sampled_from(["Bash", "Grep", "apply_patch", "x"]), st.recursive(st.text(), st.lists)
 )

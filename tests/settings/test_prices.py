@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.errors import ConfigError
@@ -50,7 +50,6 @@ def test_money_is_exact_and_a_kind_without_a_price_stays_in_tokens() -> None:
     assert price.of(used) == (Decimal("0.0000006"), 7)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine that is busy draws slowly
 @given(st.lists(st.text("ab", min_size=1, max_size=5)), st.text("ab", max_size=8))
 def test_the_match_is_the_longest_prefix(names: list[str], model: str) -> None:
     table = Prices({name: Price(Decimal(len(name)), Decimal(0)) for name in names})
