@@ -21,7 +21,7 @@ from amem.policy.scan_phrases import phrases
 from amem.policy.scan_rules import SPACED, UNSPACED
 from amem.policy.scan_secrets import SHOWN, secrets
 from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
-from amem.policy.scan_words import FOREIGN_SCRIPT, LEET, PLAIN, Places, foreign, sentences, trie
+from amem.policy.scan_words import FOREIGN_SCRIPT, PLAIN, Places, foreign, leet, sentences, trie
 
 EXCERPT_LENGTH = 160
 DEPTH_LIMIT = 3
@@ -158,7 +158,7 @@ class _Reading:
 
     def _unleeted(self, start: int, letters: list[str]) -> Iterator[Finding]:
         """What words with digits among their letters say, read as letters: apart, and without their spaces."""
-        for hit in SPACED.hits(LEET.line(letters)):
+        for hit in SPACED.hits(leet().line(letters)):
             yield Finding(hit.cls, visible(" ".join(letters)[:EXCERPT_LENGTH]), start)
         yield from _compact(start, "".join(letters))
 
@@ -194,7 +194,7 @@ _DIGITED = re.compile(r",(?:\.{0,2},){2,}")
 
 
 def _compact(start: int, text: str) -> Iterator[Finding]:
-    for hit in SPACED.hits(LEET.compact(re.sub(r"[^a-z]+", "", unleet(text)))):
+    for hit in SPACED.hits(leet().compact(re.sub(r"[^a-z]+", "", unleet(text)))):
         yield Finding(hit.cls, visible(text[:EXCERPT_LENGTH]), max(0, start))
 
 

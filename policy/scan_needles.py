@@ -6,10 +6,17 @@ the life of a process, and a text costs one difference of sets. Pure but for wha
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 _LIMIT = 50_000
 _WORD_LIMIT = 64
 """A longer word is looked at each time it comes, not remembered."""
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of the tables, made when a text first holds what it is looked for at: most texts need few of them."""
+    return re.compile(pattern)
 
 
 class Needles:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from amem.policy.scan_needles import compiled
+
 
 class Phrase(NamedTuple):
     """A pattern over the plain text, the words around which it is looked for, and the class of what it finds."""
 
     cls: str
     needs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     beside: tuple[str, ...]
     """One of these is in all that the pattern matches, where there are any: around a common word nothing is to be found without."""
     reach: int
@@ -26,7 +28,7 @@ _BAR = re.compile(r"(?<!<)[|]")
 
 
 def _phrase(cls: str, needs: str, pattern: str, beside: str = "", reach: int = 130) -> Phrase:
-    return Phrase(cls, tuple(_BAR.split(needs)), re.compile(pattern), tuple(beside.split("|")) if beside else (), reach)
+    return Phrase(cls, tuple(_BAR.split(needs)), pattern, tuple(beside.split("|")) if beside else (), reach)
 
 
 _TOOL_TAGS = "tool_calls?|tool_use|tool_result|tool_response|tool_code|tool_output|function_calls?|function_results?|function_response"
@@ -119,7 +121,7 @@ def _near(low: str, word: str, phrase: Phrase) -> re.Match[str] | None:
     at, end = low.find(word), 0
     while at >= 0:
         start, end = max(0, end - phrase.reach if at < end else at - phrase.reach), at + len(word) + 2 * phrase.reach
-        if (found := phrase.pattern.search(low, start, end)) is not None:
+        if (found := compiled(phrase.pattern).search(low, start, end)) is not None:
             return found
         at = low.find(word, end - phrase.reach)
     return None

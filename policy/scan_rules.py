@@ -7,9 +7,10 @@ Every gap is bounded: the work is in proportion to the line, whatever the line i
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import permutations
 from typing import NamedTuple
+
+from amem.policy.scan_needles import compiled
 
 _O = "(?:O|N.?F|F.{0,3}N)"
 _GROUPS = {"O": _O, "0": "(?:0|N.{0,3}4|4.{0,3}N)"}
@@ -338,7 +339,7 @@ class Rules:
 
     def _learn(self, there: frozenset[str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
         may = made(there)
-        holding = tuple((rule.cls, _compiled(rule.pattern)) for rule in self._rules if not any(map(may.isdisjoint, rule.needs)))
+        holding = tuple((rule.cls, compiled(rule.pattern)) for rule in self._rules if not any(map(may.isdisjoint, rule.needs)))
         if len(self._known) >= _KNOWN_LIMIT:
             self._known.clear()
         self._known[there] = holding
@@ -351,11 +352,6 @@ _KNOWN_LIMIT = 20_000
 def made(there: frozenset[str]) -> frozenset[str]:
     """The concepts of a sentence, with those that two of them make together."""
     return there.union(*(whole for whole, parts in (("O", "NF"), ("0", "N4")) if there.issuperset(parts)))
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 SPACED, UNSPACED = Rules(RULES), Rules(UNSPACED_RULES)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from amem.policy.scan_codes import Word
+from amem.policy.scan_needles import compiled
 from amem.policy.scan_words import trie
 
 
@@ -20,13 +21,13 @@ class Format(NamedTuple):
 
     name: str
     needle: str
-    pattern: re.Pattern[str]
+    pattern: str
     back: int = 0
     """How far before the needle a match may start."""
 
 
 def _format(name: str, needles: str, pattern: str, back: int = 0) -> tuple[Format, ...]:
-    return tuple(Format(name, needle, re.compile(pattern), back) for needle in needles.split())
+    return tuple(Format(name, needle, pattern, back) for needle in needles.split())
 
 
 _B = r"(?<![A-Za-z0-9_-])"
@@ -204,9 +205,8 @@ NEEDLES = frozenset((*(needle for needle, _ in _LOW_NEEDLES), *_KEYWORDS))
 def _matches(form: Format, text: str, offset: int) -> Iterator[tuple[str, int, int]]:
     at = text.find(form.needle)
     while at >= 0:
-        match = (
-            form.pattern.search(text, max(0, at - form.back), at + len(form.needle) + _REACH) if form.back else form.pattern.match(text, at)
-        )
+        pattern = compiled(form.pattern)
+        match = pattern.search(text, max(0, at - form.back), at + len(form.needle) + _REACH) if form.back else pattern.match(text, at)
         if match is not None and (form.name == "private key" or not _placeholder(match.groupdict().get("value") or match[0], form.name)):
             yield form.name, offset + match.start(), offset + match.end()
         at = text.find(form.needle, max(at + 1, match.end() if match else 0))

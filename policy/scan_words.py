@@ -7,7 +7,7 @@ of its words. So the rules hold for every language in the lexicon and never look
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -72,7 +72,10 @@ class Lexicon:
                     self._words.setdefault(key, concept)
         self._heads = {stem[:3] for stems in self._stems.values() for stem in stems}
         self._known = Memo(self._learn)
-        self._compact = re.compile(trie(word for word in self._words if len(word) >= _SHORTEST_COMPACT and word.isascii()))
+
+    @cached_property
+    def _compact(self) -> re.Pattern[str]:
+        return re.compile(trie(word for word in self._words if len(word) >= _SHORTEST_COMPACT and word.isascii()))
 
     def line(self, words: Sequence[str]) -> str:
         """The line of concepts of some words."""
@@ -128,10 +131,22 @@ class Lexicon:
 
 
 PLAIN = Lexicon(str)
-LEET = Lexicon(unleet)
+
+
+@cache
+def leet() -> Lexicon:
+    """The lexicon of words whose digits are letters; made when a text first has such a word."""
+    return Lexicon(unleet)
+
 
 _FOREIGN = {plain(word).replace("_", " "): concept for concept, listed in UNSPACED.items() for word in listed.split()}
-_FOREIGN_WORDS = re.compile(trie([*_FOREIGN, *"。！？؟।.!?"]))
+
+
+@cache
+def _foreign_words() -> re.Pattern[str]:
+    return re.compile(trie([*_FOREIGN, *"。！？؟।.!?"]))
+
+
 _ADDRESS = re.compile(r"@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4}")
 _FOREIGN_HEADS = {word[0] for word in _FOREIGN if not word.isascii()}
 
@@ -179,7 +194,7 @@ def foreign(text: str) -> tuple[str, list[int]]:
     line: list[str] = []
     places: list[int] = []
     end = 0
-    for match in _FOREIGN_WORDS.finditer(text) if not _FOREIGN_HEADS.isdisjoint(odd_characters(text)) else ():
+    for match in _foreign_words().finditer(text) if not _FOREIGN_HEADS.isdisjoint(odd_characters(text)) else ():
         word, start, stop = match[0], match.start(), match.end()
         told = _FOREIGN.get(word, "|")
         if word in _ASCII_MARKS:

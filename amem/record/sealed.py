@@ -33,7 +33,7 @@ _BLOCK_BYTES = 16384
 _SEALED = re.compile(rb"amem-sealed\.((?:(?!amem-sealed\.)[A-Za-z0-9_-]){22,})\.")
 """One begins where a text had its own first word of a seal before a credential, so none goes on over the beginning of the next."""
 _BYTES = tuple(
-    (form.needle.encode(), re.compile(form.pattern.pattern.encode()), form.back)
+    (form.needle.encode(), re.compile(form.pattern.encode()), form.back)
     for form in FORMATS
     if len(form.needle) >= _LEAST_NEEDLE and form.name != "private key"
 )
