@@ -14,7 +14,7 @@ from amem.model.ids import domain_of
     epilog="Examples: amem contain mem-me-0123456789ab --why 'poisoned' --dry-run    amem contain mem-me-0123456789ab --why 'right' --undo"
 )
 @flags.entry
-@click.option("--why", required=True, metavar="TEXT", help="For whoever asks later.")
+@click.option("--why", type=flags.REASON, required=True, metavar="TEXT", help="For whoever asks later.")
 @click.option("--undo", is_flag=True, help="Put everything back as it was; exits 3 when it leaves something.")
 @flags.dry_run
 @flags.yes

@@ -19,7 +19,7 @@ from amem.model.label import Label
 
 _ID = click.argument("id")
 _TO = click.option("--to", required=True, type=flags.LABELS, help="The label that it is to have.")
-_WHY = click.option("--why", required=True, metavar="TEXT", help="For whoever asks later.")
+_WHY = click.option("--why", type=flags.REASON, required=True, metavar="TEXT", help="For whoever asks later.")
 
 
 def _command(function: Callable[..., int]) -> click.Command:

@@ -11,7 +11,9 @@ from amem.model.ids import domain_of
 
 @click.command(epilog="Example: amem erase mem-me-0123456789ab --why 'asked for by the person it is about' --dry-run")
 @click.argument("ids", nargs=-1, required=True, metavar="ID…")
-@click.option("--why", "--reason", "why", required=True, metavar="TEXT", help="For the receipt; not a word of what is erased.")
+@click.option(
+    "--why", "--reason", "why", type=flags.REASON, required=True, metavar="TEXT", help="For the receipt; not a word of what is erased."
+)
 @flags.dry_run
 @flags.yes
 @click.pass_obj

@@ -45,6 +45,16 @@ SIZE = Parsed("size", size_bytes)
 LABELS = click.Choice([each.value for each in Label])
 
 
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("an empty reason tells nobody anything")
+    return text
+
+
+REASON = Parsed("text", _said)
+"""Of an act that is logged: some words."""
+
+
 def entry_id(text: str) -> str:
     """The text, if it has the form of an entry's id. Raises UsageError."""
     if not is_id("entry", text):

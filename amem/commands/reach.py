@@ -97,7 +97,7 @@ def why(context: Context, id: str, principal: str | None, session: str | None) -
 
 @click.command(epilog="Example: amem demote mem-me-0123456789ab --why 'the vendor changed the interface' --yes")
 @flags.entry
-@click.option("--why", "reason", required=True, metavar="TEXT", help="For whoever asks later.")
+@click.option("--why", "reason", type=flags.REASON, required=True, metavar="TEXT", help="For whoever asks later.")
 @click.option("--successor", metavar="ID", help="The entry that stands in its place.")
 @flags.dry_run
 @flags.yes

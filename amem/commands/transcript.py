@@ -125,7 +125,7 @@ def sweep(context: Context, domain: str | None, at: datetime | None, dry_run: bo
 
 @group.command(epilog="Example: amem transcript erase ses-0123abcd --reason 'names of customers' --yes")
 @click.argument("session")
-@click.option("--reason", "--why", "why", required=True, metavar="TEXT")
+@click.option("--reason", "--why", "why", type=flags.REASON, required=True, metavar="TEXT")
 @flags.dry_run
 @flags.yes
 @click.pass_obj
