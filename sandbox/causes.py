@@ -42,7 +42,6 @@ MASKED_PROC = Cause(
     "podman: --security-opt unmask=ALL; docker: --security-opt systempaths=unconfined",
 )
 OLD_KERNEL = Cause("this kernel lacks the new mount API (Linux 5.12 or later is needed)", "upgrade the kernel")
-PORT_TAKEN = Cause("the port is taken inside a namespace nobody else is in", "report this")
 
 _WAY_IN = ("clone", "map", "loopback", "private", "root", "tmpfs", "take")
 """Steps that fail first where user namespaces come without power."""

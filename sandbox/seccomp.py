@@ -193,7 +193,6 @@ INIT = 1
 """PID 1 of the sandbox, which looks after the session's limits and ends it with its launcher: made to wait behind everything inside, or
 without a descriptor left, it could do neither (shown)."""
 
-X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020000 | 0x80
 TTY_IOCTLS = (0x5412, 0x541C, 0x541D, 0x5423)
 """TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: they put text into, or take over, the terminal the session shares with its owner."""

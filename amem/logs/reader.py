@@ -24,22 +24,6 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def recent(path: Path, size_bytes: int) -> Iterator[dict[str, Any]]:
-    """The same for the last bytes of a log, a line that begins before them left out."""
-    try:
-        with path.open("rb") as file:
-            start = max(file.seek(0, 2) - size_bytes, 0)
-            file.seek(start)
-            if start:
-                file.readline()
-            for line in file:
-                value = _parsed(line)
-                if value is not None:
-                    yield value
-    except FileNotFoundError:
-        return
-
-
 def verify(path: Path) -> list[Broken]:
     """Check every link of a log and name the lines that do not hold."""
     broken, prev = [], GENESIS

@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 
 from amem.model.call import ObservedBy
 
-BODIES = ("get", "transcript_turn")
-"""Reads that open something; the others serve summaries."""
-
 
 @dataclass(slots=True)
 class Reads:

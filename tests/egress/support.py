@@ -1,10 +1,11 @@
 """A session's egress on loopback in front of the scripted provider, with a door that decides by the label alone."""
 
 import asyncio
+import contextlib
 import io
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,6 +141,24 @@ class Session:
             return head
         finally:
             writer.close()
+
+
+@asynccontextmanager
+async def provider(serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """A server of one's own making on loopback, which closes each connection once it was served: its address."""
+
+    async def quietly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await serve(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(quietly, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
 
 
 def routes_to(

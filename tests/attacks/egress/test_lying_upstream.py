@@ -15,7 +15,7 @@ from amem.egress import contexts
 from amem.egress.contexts import Contexts
 from amem.egress.sse import MAX_EVENT_BYTES
 from amem.model.call import Dialect
-from tests.egress.support import call, session
+from tests.egress.support import call, provider, session
 
 PATH, BODY = call(Dialect.ANTHROPIC, stream=True)
 START = b'data: {"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":7,"output_tokens":1}}}\n\n'
@@ -33,24 +33,16 @@ async def upstream(answer: bytes, repeat: bytes = b"", times: int = 0) -> AsyncI
     """A server that reads a head and sends this, however wrong, then closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-            await reader.readexactly(length)
-            writer.write(answer)
-            for _ in range(times):
-                writer.write(repeat)
-                await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
+        writer.write(answer)
+        for _ in range(times):
+            writer.write(repeat)
+            await writer.drain()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
+    async with provider(serve) as url:
+        yield url
 
 
 LIES: dict[str, tuple[bytes, str]] = {

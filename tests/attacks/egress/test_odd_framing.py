@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,23 +12,7 @@ from amem.model.call import Dialect
 from tests.attacks.egress.test_floods import closed
 from tests.attacks.egress.test_lying_upstream import CHUNKED, OK, START, STOP, chunk, upstream
 from tests.attacks.egress.test_smuggling import BODY, INNER, PATH, N, head
-from tests.egress.support import Session, call, session
-
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@asynccontextmanager
-async def provider(serve: Serve) -> AsyncIterator[str]:
-    async def quietly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            await serve(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(quietly, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
+from tests.egress.support import Session, call, provider, session
 
 
 async def answers(s: Session, data: bytes, count: int) -> bytes:
