@@ -4,16 +4,15 @@ An instance says what went wrong, names the thing, and has a hint that is one co
 happen (a refusal, a held write, a moved entry) is a value, never one of these.
 """
 
-from typing import Any, ClassVar
-
 from amem import exits
+from amem.typed import Any
 
 
 class AmemError(Exception):
     """Something the caller cannot settle. `facts` are the keys a `--json` error carries; never a secret."""
 
-    code: ClassVar[str] = "error"
-    exit_code: ClassVar[int] = exits.ERROR
+    code = "error"
+    exit_code: int = exits.ERROR
 
     def __init__(self, message: str, *, hint: str | None = None, **facts: Any) -> None:
         super().__init__(message)

@@ -10,10 +10,10 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from amem import __version__
+from amem.typed import NamedTuple
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 MOST_WAITING, BATCH = 4096, 512

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from amem.egress import routes
@@ -21,6 +20,7 @@ from amem.record.sealed import Sealer
 from amem.settings.credentials import Secret
 from amem.settings.grants import Grants, Spend
 from amem.settings.root import Root
+from amem.typed import Any
 
 IDLE_S = 600.0
 """Reasoning models have been silent for minutes before the first event; a stream has no limit in total."""

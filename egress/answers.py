@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from amem.egress import weight
 from amem.egress.meter import CallRow
@@ -15,6 +14,7 @@ from amem.egress.prompt import Stop
 from amem.errors import UpstreamError
 from amem.model.call import Usage
 from amem.policy.reasons import visible
+from amem.typed import Any, NamedTuple
 
 OURS = "amem: "
 """How a sentence of the egress begins (`replies.error`)."""

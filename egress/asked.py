@@ -5,12 +5,12 @@ Pure; never raises. What cannot be read asks for nothing.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from amem.egress import weight
 from amem.egress.encodings import DecodeError, decoder
 from amem.egress.sse import SseReader
 from amem.model.call import Dialect
+from amem.typed import Any
 
 _MOST = 256
 _MOST_BYTES = 8 << 20

@@ -4,7 +4,7 @@ Pure but for what it remembers; the caller brings the clock. A harness has its o
 calls come in bulk, and would make a bad hour of a provider worse and spend on calls that fail.
 """
 
-from typing import NamedTuple
+from amem.typed import NamedTuple
 
 FAILURES = 5
 """In a row, until it opens."""

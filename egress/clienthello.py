@@ -5,7 +5,8 @@ malformed; a hidden name (Encrypted Client Hello, the GREASE kind too, and its d
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 MAX_HELLO_BYTES = 1 << 16
 """Hellos with post-quantum key shares have about 2 KB; nobody needs more than this."""

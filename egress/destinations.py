@@ -6,9 +6,9 @@ no pattern, so no sibling name is let in by one.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from amem.model.call import Dialect
+from amem.typed import NamedTuple
 
 
 class Header(NamedTuple):

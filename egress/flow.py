@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from amem.egress import weight
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 
 class Kind(StrEnum):

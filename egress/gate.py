@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from amem.egress import routes, spend, vendor
 from amem.egress.access import Access
@@ -30,6 +29,7 @@ from amem.policy import request as requests
 from amem.policy.request import Request
 from amem.settings.credentials import Secret
 from amem.settings.grants import Spend
+from amem.typed import NamedTuple
 
 _log = logging.getLogger(__name__)
 _model_call = lru_cache(maxsize=64)(requests.model_call)

@@ -6,9 +6,9 @@ Nothing here stops a call, whose bytes have passed by then. An alarm is a code o
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem.egress.destinations import DESTINATIONS
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.egress.meter import CallRow

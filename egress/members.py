@@ -9,7 +9,8 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import accumulate
-from typing import Any
+
+from amem.typed import Any
 
 SHORT_BYTES = 1 << 17
 """The longest member that is kept."""

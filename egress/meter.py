@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.egress.identity import Backends
 from amem.errors import UnavailableError
@@ -21,6 +20,7 @@ from amem.model.call import Billing, ObservedBy
 from amem.model.clock import stamp
 from amem.settings import database
 from amem.settings.root import Root
+from amem.typed import Any, NamedTuple
 
 _QUARTER = "substr({at}, 1, 14) || printf('%02d', substr({at}, 15, 2) / 15 * 15)"
 """The quarter of an hour of an instant: `2026-11-30T07:15`."""

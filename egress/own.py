@@ -12,7 +12,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 import aiohttp
@@ -44,6 +43,7 @@ from amem.record import policies
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants
 from amem.settings.root import Root
+from amem.typed import NamedTuple
 
 MAX_ANSWER_BYTES = 32 << 20
 TRIES = 3

@@ -6,10 +6,10 @@ somebody else: whatever it is, it is read or it is None, and nothing is raised.
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 VERSION = {"anthropic-version": "2023-06-01"}
 

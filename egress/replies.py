@@ -6,9 +6,9 @@ Qwen Code send a 403 once and a 401, 429 or 500 for minutes); the message says w
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 
 class Reply(NamedTuple):

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta, tzinfo
-from typing import TypeVar
 
 from amem.egress import spend
 from amem.egress.meter import connect
@@ -17,6 +16,7 @@ from amem.egress.spend import Spent
 from amem.model.clock import Clock, now, stamp
 from amem.settings import database
 from amem.settings.root import Root
+from amem.typed import TypeVar
 
 T = TypeVar("T")
 

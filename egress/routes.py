@@ -6,7 +6,6 @@ dialect, and where no row is, it is refused.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem.egress.destinations import CODE_ASSIST_URL, DESTINATIONS, Destination, Header, Identity, Wire
 from amem.errors import ConfigError, UnavailableError
@@ -15,6 +14,7 @@ from amem.model.call import Billing, Dialect
 from amem.model.label import Label
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import DestinationGrant, Grants
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.egress.flow import Target

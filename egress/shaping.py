@@ -6,11 +6,11 @@ bodies of all other members stay byte for byte what the harness sent.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from amem.egress.flow import Body, Call, Kind
 from amem.egress.routes import Route
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 OUTPUT_CAP_TOKENS = 32_768
 

@@ -4,7 +4,7 @@ Pure. Follows the WHATWG event-stream rules for line ends (CR LF, LF or CR), `da
 browser it gives what stands before the end of a cut stream (`end`), because a figure that was sent was sent.
 """
 
-from typing import NamedTuple
+from amem.typed import NamedTuple
 
 MAX_EVENT_BYTES = 32 << 20
 """Responses repeats the whole answer, images too, in its last event; a longer event is dropped and said so."""

@@ -14,7 +14,6 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
 
 from amem.egress.access import Access
 from amem.egress.clienthello import AfterHello, ClientHello, HelloReader, Malformed, NeedMore, refusal
@@ -25,6 +24,7 @@ from amem.model import ids
 from amem.model.addresses import is_inward
 from amem.model.call import Billing
 from amem.model.clock import stamp
+from amem.typed import Any
 
 HEAD_BYTES = 8192
 HELLO_TIMEOUT_S = 15.0

@@ -8,7 +8,6 @@ unless grants.toml put that base there.
 import io
 import socket
 from collections.abc import Iterable
-from typing import Any
 
 from aiohttp import ClientConnectorDNSError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -17,6 +16,7 @@ from yarl import URL
 from amem.egress.flow import Headers
 from amem.egress.routes import Route
 from amem.model.addresses import is_inward
+from amem.typed import Any
 
 CONNECT_TIMEOUT_S = 20.0
 KEEPALIVE_S = 15.0

@@ -13,12 +13,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from amem.egress.encodings import DecodeError, decoder
 from amem.egress.members import MemberReader
 from amem.egress.sse import Event, SseReader
 from amem.model.call import Dialect, Usage
+from amem.typed import Any, NamedTuple
 
 _SHORT_BYTES = 1 << 18
 """A JSON text up to this length is read whole; of a longer one the members that say something, as they come."""

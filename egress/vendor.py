@@ -6,10 +6,10 @@ known to run in the harness counts as one that does not. Names are one word for 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 from amem.egress.flow import Call, Kind
 from amem.model.call import Dialect
+from amem.typed import Any
 
 WEB_SEARCH = "web_search"
 WEB_FETCH = "web_fetch"

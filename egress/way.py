@@ -4,11 +4,10 @@ By default they go where the harness's go. A login belongs to its harness alone:
 they are given a key or a gateway.
 """
 
-from typing import NamedTuple
-
 from amem.egress.destinations import DESTINATIONS
 from amem.errors import UsageError
 from amem.model.call import Auth
+from amem.typed import NamedTuple
 
 GATEWAY = "llmao"
 NONE = "none"

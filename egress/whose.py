@@ -11,7 +11,6 @@ import logging
 import re
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from aiohttp import ClientError
 
@@ -21,6 +20,7 @@ from amem.egress.gate import STRANGER, Gate, Refusal, digest, judged
 from amem.egress.routes import Route
 from amem.egress.upstream import Upstream
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 ASK_S = 15.0
 MOST_BYTES = 1 << 16

@@ -1,11 +1,11 @@
 """Antigravity CLI. Not to be had on the machine this was written on: all facts are public reports up to October 2026."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, command
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="PreToolUse", kind=HookKind.PRE_TOOL, timeout_s=15),

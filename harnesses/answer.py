@@ -7,9 +7,9 @@ no event is recognised (the user's own arguments may ask for another output), th
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from amem.harnesses.base import AnswerKind
+from amem.typed import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

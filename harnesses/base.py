@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from posixpath import dirname
 from types import MappingProxyType
-from typing import NamedTuple
 
 from amem.errors import UsageError
 from amem.model.call import Auth as Auth
 from amem.model.call import Dialect
+from amem.typed import NamedTuple
 
 DEMO = "demo"
 """The scripted provider of `make demo`; it speaks every dialect, so every harness may name it in key mode."""

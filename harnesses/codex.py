@@ -1,11 +1,11 @@
 """Codex. On a key or a gateway it has a model provider of its own, the egress; a ChatGPT login goes through the tunnel."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, as_toml, hook_table
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="PreToolUse", kind=HookKind.PRE_TOOL, timeout_s=15),

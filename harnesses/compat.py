@@ -3,10 +3,10 @@
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, HookKind
+from amem.typed import Any
 
 SHOWN = Path(__file__).with_name("shown.toml")
 INTRODUCTION = """\

@@ -1,11 +1,11 @@
 """Copilot CLI: a provider of one's own (BYOK) on a key or a gateway; a GitHub login through the tunnel."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, command
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="preToolUse", kind=HookKind.PRE_TOOL, timeout_s=15),

@@ -5,9 +5,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from amem.harnesses.base import Hook, LaunchFacts
+from amem.typed import Any
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

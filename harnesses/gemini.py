@@ -1,11 +1,11 @@
 """Gemini CLI: its Gemini API base URL on a key or a gateway, the Code Assist endpoint on a Google login."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Told, Version, tunnel
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="BeforeTool", kind=HookKind.PRE_TOOL, timeout_s=15, matcher=".*"),

@@ -1,11 +1,11 @@
 """Grok Build: a model block of its own on a key or a gateway; a Grok login through the tunnel."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, tunnel
 from amem.harnesses.files import as_json, as_toml, hook_table
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="PreToolUse", kind=HookKind.PRE_TOOL, timeout_s=15),

@@ -1,11 +1,11 @@
 """OpenCode: the egress as base URL of a provider; its hooks are a plugin; a GitHub Copilot login goes through the tunnel."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Login, Version, tunnel
 from amem.harnesses.files import as_json, asset
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="tool.execute.before", kind=HookKind.PRE_TOOL, timeout_s=15),

@@ -1,11 +1,11 @@
 """pi: a provider of its own, named after the destination; its hooks are an extension."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Version
 from amem.harnesses.files import as_json, asset
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="tool_call", kind=HookKind.PRE_TOOL, timeout_s=15),

@@ -1,11 +1,11 @@
 """Qwen Code, on OpenAI's chat completions. Headless it fires no session end: `Stop`, at the end of a good turn, stands in."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.harnesses.base import DEMO, GATEWAY, AnswerKind, Auth, Harness, Hook, HookKind, LaunchFacts, Version
 from amem.harnesses.files import as_json, hook_table
 from amem.model.call import Dialect
+from amem.typed import Any
 
 HOOKS = (
     Hook(event="PreToolUse", kind=HookKind.PRE_TOOL, timeout_s=15, matcher="*"),

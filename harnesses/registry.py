@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 from amem.errors import UsageError
 from amem.harnesses.base import Harness, package_tree
+from amem.typed import NamedTuple
 
 HARNESSES = {
     "claude": "amem.harnesses.claude",

@@ -6,7 +6,8 @@ script that orchestrates agents gives one piece of work for each `agent()` call 
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+
+from amem.typed import Any, NamedTuple
 
 MAX_TITLE_CHARACTERS = 120
 

@@ -7,9 +7,9 @@ beside its reader, as measured in November 2026. A count that is missing, negati
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from amem.model.call import Usage
+from amem.typed import Any
 
 UNKNOWN = "unknown"
 MAX_MODELS = 100

@@ -7,13 +7,13 @@ stays, so that a replay still comes to the projection. That it was done is an ev
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
 
 from amem.ledger import events as ev
 from amem.ledger.backend import Tx
 from amem.ledger.projection import ERASED
 from amem.ledger.task import Task
 from amem.ledger.work import Work
+from amem.typed import Any
 
 WORDS: dict[str, dict[str, Any]] = {
     "created": {"title": ERASED, "body": None, "twin": None, "check": [], "requires": []},

@@ -3,12 +3,12 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from amem.ledger.backend import Backend
 from amem.ledger.reading import Reading
 from amem.settings.grants import Grants
 from amem.settings.root import Root
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,7 +6,6 @@ that every worker repeats (claim, heartbeat, complete) in one statement of its o
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from amem.errors import NotFoundError, UsageError
 from amem.ledger import events as ev
@@ -36,6 +35,7 @@ from amem.ledger.work import Work
 from amem.model import ids
 from amem.model.label import Label
 from amem.model.principal import SYSTEM
+from amem.typed import TypeVar
 
 T = TypeVar("T")
 CHECK_STATES = ("verified", "failed", "unchecked")

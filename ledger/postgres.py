@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -27,6 +26,7 @@ from amem.ledger.prepared import Prepared
 from amem.ledger.task import ANYTHING, Task, not_found
 from amem.ledger.work import fill
 from amem.model.ids import domain_of
+from amem.typed import Any, TypeVar
 
 T = TypeVar("T")
 NOW = "(extract(epoch from clock_timestamp()) * 1000)::bigint"

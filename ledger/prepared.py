@@ -6,10 +6,11 @@ are psycopg's own still. Types: text, numbers, booleans and lists of text go in;
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import psycopg
 from psycopg import errors, generators, pq
+
+from amem.typed import Any
 
 _READ: Mapping[int, Callable[[bytes], Any]] = {16: b"t".__eq__, 20: int, 21: int, 23: int, 701: float}
 """By the number of its type; anything else is text."""

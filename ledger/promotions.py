@@ -6,7 +6,6 @@ open proposal of an entry at most, and it is of one version.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from amem.ledger import events as ev
 from amem.ledger.backend import Tx
@@ -15,6 +14,7 @@ from amem.ledger.filing import admit_task, file
 from amem.ledger.store import Filed, Refused, Why
 from amem.ledger.work import Work
 from amem.model.principal import SYSTEM
+from amem.typed import Any, NamedTuple
 
 VERIFIED = "verified"
 PROMOTE = "promote:"

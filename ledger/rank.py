@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any
 
 from amem.ledger.task import HUMAN, Status, Task
+from amem.typed import Any
 
 CURATION = ("librarian", "check", "reconcile")
 """Families of tasks that tend the record."""

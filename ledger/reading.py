@@ -7,12 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from amem.ledger.backend import Backend, Tx
 from amem.ledger.rows import listed
 from amem.ledger.task import HUMAN, OPEN, Status, Task, known, not_found
 from amem.model.ids import domain_of
+from amem.typed import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable

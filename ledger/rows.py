@@ -5,9 +5,9 @@ Pure. Words are kept as one string with spaces, so that a statement can append o
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from amem.ledger.task import OPEN, Status, Task
+from amem.typed import Any
 
 COLUMNS = (*Task._fields[: Task._fields.index("depends_on")], "rest")
 """The columns of a task, in the order of `Task`'s fields; `rest` holds the fields after them."""

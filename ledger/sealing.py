@@ -7,11 +7,11 @@ never changes.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from amem.ledger.erasing import WORDS
 from amem.ledger.projection import ERASED
 from amem.ledger.promotions import Promotion, State
+from amem.typed import Any, NamedTuple
 
 FORM = 2
 """How seals are made now. In the first form a task's requirements and a grader's name were no words yet."""

@@ -1,9 +1,9 @@
 """Each transition of a task as a span, `task.<event>`: the task as it is at that time, and none of its words but why it was closed."""
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from amem.telemetry import Span, tracer
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.ledger.events import Event

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from amem.errors import IntegrityError, UnavailableError
 from amem.ledger import queries, rows
@@ -24,6 +23,7 @@ from amem.ledger.backend import Taken, Tx
 from amem.ledger.task import covers
 from amem.model.ids import domain_of
 from amem.settings import database
+from amem.typed import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from amem.ledger.events import Claimed, Event

@@ -7,10 +7,10 @@ text leaves every event whole.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
 
 from amem.errors import NotFoundError, UsageError
 from amem.model.ids import domain_of, is_id
+from amem.typed import NamedTuple
 
 LEASE_ENDED = "the lease ended"
 """Why the ledger itself gave a task back."""

@@ -7,12 +7,12 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from amem.ledger import events as ev
 from amem.ledger.rank import Move
 from amem.ledger.task import HUMAN, LEASE_ENDED, Status, Task
 from amem.model.clock import stamp
+from amem.typed import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ decides anything.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from amem.ledger import events as ev
 from amem.ledger import rows
@@ -13,6 +12,7 @@ from amem.ledger.backend import Tx
 from amem.ledger.projection import changed, replay, touched
 from amem.ledger.rank import DEFAULT, Rubric, family
 from amem.ledger.task import Task, not_found
+from amem.typed import Any
 
 
 class Work:

@@ -9,9 +9,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from amem.policy.request import MANY, SUPERSEDES_LIMIT, TOOLS_LIMIT
+from amem.typed import Any, NamedTuple
 
 STEPS_LIMIT = 200_000
 """Of one rule: some 50 ms of an ordinary core, at a request that replaces a thousand entries."""

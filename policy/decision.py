@@ -1,9 +1,9 @@
 """A decision of the policy, as a value. Pure: it is made in `engine` and logged by `door`."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from amem.policy import reasons
+from amem.typed import Any, NamedTuple
 
 
 class Reason(NamedTuple):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from amem.model.clock import stamp
 from amem.model.entry import Tier
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.policy.engine import Exemption, Rule
+from amem.typed import Any, NamedTuple
 
 LAYERS = range(4)
 _ID = re.compile(r"pol-L([0-3])-\d{3}")

@@ -6,13 +6,13 @@ the language or a broken build answers at least one of these in another way. A f
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
 
 from amem.model.label import Label
 from amem.policy import request as ask
 from amem.policy.decision import Decision
 from amem.policy.engine import PolicyEngine, builtin
 from amem.policy.request import Request
+from amem.typed import Any, NamedTuple
 
 _OWNER = "human:golden:owner"
 _BOB = "human:golden:bob"

@@ -7,11 +7,11 @@ policy may narrow the grants and never widen them. Pure.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.model.label import Label
 from amem.model.principal import SYSTEM, matches
 from amem.policy.request import OWNER_ACTS
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amem.settings.grants import Grants

@@ -7,7 +7,8 @@ known ones and are told by their name. Pure.
 from collections.abc import Mapping
 from functools import cache
 from string import Formatter
-from typing import Any, NamedTuple
+
+from amem.typed import Any, NamedTuple
 
 
 class Row(NamedTuple):

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 from amem.model.call import Billing, Dialect, Role
 from amem.model.entry import EntryType, Tier
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.model.principal import is_principal, kind
+from amem.typed import Any, NamedTuple
 
 MODEL_CALL = "model_call"
 READ = "read"

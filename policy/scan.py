@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 from amem.policy import scan_codes, scan_phrases, scan_secrets
 from amem.policy.reasons import visible
@@ -22,6 +21,7 @@ from amem.policy.scan_rules import SPACED, UNSPACED
 from amem.policy.scan_secrets import SHOWN, secrets
 from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
 from amem.policy.scan_words import FOREIGN_SCRIPT, PLAIN, Places, foreign, leet, sentences, trie
+from amem.typed import NamedTuple
 
 EXCERPT_LENGTH = 160
 DEPTH_LIMIT = 3

@@ -11,11 +11,11 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import NamedTuple
 
 from amem.policy.scan_memo import Memo
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_text import latin, spoken
+from amem.typed import NamedTuple
 
 OPAQUE_LENGTH = 256
 """An encoded stretch of this many characters that cannot be read is a finding of its own."""

@@ -6,9 +6,9 @@ Each pattern starts at a fixed word or sign, has bounded repeats only, and no re
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amem.policy.scan_needles import compiled
+from amem.typed import NamedTuple
 
 
 class Phrase(NamedTuple):

@@ -8,9 +8,9 @@ Every gap is bounded: the work is in proportion to the line, whatever the line i
 import re
 from collections.abc import Iterator
 from itertools import permutations
-from typing import NamedTuple
 
 from amem.policy.scan_needles import compiled
+from amem.typed import NamedTuple
 
 _O = "(?:O|N.?F|F.{0,3}N)"
 _GROUPS = {"O": _O, "0": "(?:0|N.{0,3}4|4.{0,3}N)"}

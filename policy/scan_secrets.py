@@ -9,11 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from amem.policy.scan_codes import Word
 from amem.policy.scan_needles import compiled
 from amem.policy.scan_words import trie
+from amem.typed import NamedTuple
 
 
 class Format(NamedTuple):

@@ -7,7 +7,8 @@ more passes over its text, whatever the text is.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 INVISIBLE = (
     "\u2800\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"

@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import accumulate
-from typing import Any
 
 from amem.policy.scan_lexicon import LEXICON, UNSPACED
 from amem.policy.scan_memo import WORD_LIMIT, Memo
 from amem.policy.scan_text import odd_characters, plain, unleet
+from amem.typed import Any
 
 _PART = re.compile(r"[a-z]{2,5}://[^\s\"'`<>)\]]*[^\s\"'`<>)\].,;:!?|]|[^\W_]+|@(?=[\w-]+\.\w)|[。！？؟।]|[.!?;|]+(?=[\"'`)\]»”’*_]*$)")
 """What a word between spaces is made of: its letters, an address, the end of a sentence."""

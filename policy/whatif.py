@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
 
 from amem.model.clock import Clock, now, stamp
 from amem.policy.decision import Decision
@@ -17,6 +16,7 @@ from amem.policy.door import SAID
 from amem.policy.engine import PolicyEngine, Rule, fields_of
 from amem.policy.entries import Policy, Standing
 from amem.policy.request import Request
+from amem.typed import Any, NamedTuple
 
 EXCEPTION_DAYS = 7
 _SINGLE = re.compile(r"(deny contains .*?\}) if (?!\{)(.+)")

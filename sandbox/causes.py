@@ -5,9 +5,9 @@ nothing.
 """
 
 import errno
-from typing import NamedTuple
 
 from amem.errors import SandboxError
+from amem.typed import NamedTuple
 
 APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"

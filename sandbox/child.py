@@ -7,14 +7,11 @@ it is in the memory of PID 1. Importing this costs next to nothing; what the sta
 import _socket
 import errno
 import os
-from collections.abc import Callable
 
 from amem.sandbox.ids import START
+from amem.typed import TYPE_CHECKING, Any, Callable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from amem.sandbox.plan import Step
     from amem.sandbox.run import Running
     from amem.sandbox.spec import SandboxSpec

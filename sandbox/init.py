@@ -12,11 +12,11 @@ import gc
 import os
 import resource
 import select
-from collections.abc import Callable
 from time import monotonic
 
 from amem.sandbox import calls, mounts, network, privileges
 from amem.sandbox.ids import RESUME_FOREGROUND, START
+from amem.typed import Callable
 
 _FIRST_FREE = 3
 _LOOK_S = 1

@@ -5,12 +5,11 @@ test and marshalled to the stage. The order is the argument: what is taken from 
 come after what they mask; power is given up last, the filter last of all, because it forbids the calls before it.
 """
 
-from typing import NamedTuple
-
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, Tree, is_below, problems
+from amem.typed import NamedTuple
 
 # Mount attributes (linux/mount.h), as in `calls`.
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8

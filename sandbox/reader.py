@@ -7,7 +7,8 @@ follows no link, no magic link and no mount; the file must be regular and have o
 import ctypes
 import os
 import stat
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 _SYS_OPENAT2 = 437  # the same number on x86_64 and aarch64 (Linux 5.6)
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08

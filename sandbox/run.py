@@ -12,15 +12,14 @@ import struct
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from amem.errors import SandboxError
 from amem.sandbox import causes
 from amem.sandbox.child import Stage
 from amem.sandbox.ids import RESUME_FOREGROUND
 from amem.sandbox.spec import SOCKETS, SandboxSpec
+from amem.typed import TYPE_CHECKING, Callable, Iterator
 
 if TYPE_CHECKING:
     from amem.sandbox.scope import Memory

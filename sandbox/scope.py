@@ -8,10 +8,10 @@ the bounds of `plan` and PID 1's own look at the session are all there is. Loade
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 from amem.sandbox.spec import Limits
+from amem.typed import Mapping
 
 _TIMEOUT_S = 5.0
 _OUTSIDE = 1

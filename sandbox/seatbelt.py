@@ -5,9 +5,8 @@ host's processes, and its egress listens on the host's loopback behind the sessi
 prints what is built here; nothing starts it yet.
 """
 
-from collections.abc import Iterable
-
 from amem.sandbox.spec import SandboxSpec
+from amem.typed import Iterable
 
 PROGRAM = "/usr/bin/sandbox-exec"
 

@@ -6,7 +6,8 @@ seccomp(2), linux/audit.h, linux/bpf_common.h; numbers from the kernel's syscall
 """
 
 import struct
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 _BOTH = {
     "io_uring_setup": 425,

@@ -5,8 +5,8 @@ NamedTuples, because the launcher imports this before the stage may start.
 """
 
 import posixpath
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+
+from amem.typed import Any, Mapping, NamedTuple
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -4,7 +4,6 @@ Read by the launcher before there is a sandbox, so it loads next to nothing; wha
 """
 
 import os
-from contextlib import suppress
 
 from amem.sandbox.spec import PATH, Identity
 from amem.sandbox.worktree import settings
@@ -44,6 +43,9 @@ def git_hooks(home: str, config_home: str | None = None) -> tuple[str, ...]:
 def _git_settings(home: str, config_home: str | None) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for path in ("/etc/gitconfig", f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
-        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            found |= {(section, key): value for section, key, value in settings(file.read())}
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found |= {(section, key): value for section, key, value in settings(file.read())}
+        except OSError:
+            continue
     return found

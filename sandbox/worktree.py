@@ -8,11 +8,10 @@ must be able to write it, is looked at before and after a session instead: `mark
 import itertools
 import os
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple
 
 from amem.errors import SandboxError
 from amem.sandbox.spec import CONFIG_NAMES, Tree, is_below
+from amem.typed import Iterator, NamedTuple
 
 _MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096

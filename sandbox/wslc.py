@@ -6,9 +6,8 @@ the socket through the relay that its image holds. No value of an environment st
 its own. `amem launch --backend wslc --dry-run` prints what is built here; nothing starts it yet.
 """
 
-from collections.abc import Iterable
-
 from amem.sandbox.spec import SandboxSpec
+from amem.typed import Iterable
 
 PROGRAM = "wslc"
 SHARED = "/run/amem"

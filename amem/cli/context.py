@@ -3,11 +3,11 @@
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from amem.cli.globals import Globals
 from amem.errors import UsageError
 from amem.settings import credentials, grants, root
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.memory.session import Memory, Session

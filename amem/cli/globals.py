@@ -1,9 +1,9 @@
 """The flags that may stand anywhere before `--`, taken off the command line before click sees it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from amem.errors import UsageError
+from amem.typed import NamedTuple
 
 
 class Globals(NamedTuple):

@@ -1,7 +1,6 @@
 """The lazy click group: a command's module is imported when the command is called, and no sooner."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +10,7 @@ from amem.cli.globals import Globals
 from amem.cli.table import COMMANDS, overview
 from amem.errors import AmemError, UsageError
 from amem.settings.root import check_environment, near
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage

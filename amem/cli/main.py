@@ -59,6 +59,7 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
 
     with stand_ins():
         import pathlib  # noqa: F401
+        import tomllib  # noqa: F401
 
         import click  # noqa: F401
 

@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from amem.errors import AmemError
+from amem.typed import Any
 
 WIDTH = 80
 

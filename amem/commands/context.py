@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
 from amem.model.ids import is_id
+from amem.typed import Any
 
 _WIDEST = 24
 """Of a model's name in the table; it is whatever the harness asked for."""

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +15,7 @@ from amem.errors import UsageError
 from amem.model import clock
 from amem.model.call import ObservedBy
 from amem.settings import prices as price_table
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.reports.cost import Closing, Cost, TaskCost

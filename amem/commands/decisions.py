@@ -5,7 +5,6 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -19,6 +18,7 @@ from amem.logs.schema import PolicyDecision
 from amem.model import clock
 from amem.model.principal import kind
 from amem.policy import reasons
+from amem.typed import Any
 
 _NOT_TOLD = ("v", "event", "observed_by", "prev")
 _NEEDED = {"id", "at", "action", "allow"}

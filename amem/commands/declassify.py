@@ -4,7 +4,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import click
 
@@ -16,6 +15,7 @@ from amem.errors import ConflictError
 from amem.memory.declassify import Lowered
 from amem.model.ids import domain_of, is_id
 from amem.model.label import Label
+from amem.typed import Any
 
 _ID = click.argument("id")
 _TO = click.option("--to", required=True, type=flags.LABELS, help="The label that it is to have.")

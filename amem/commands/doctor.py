@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import click
 
@@ -20,6 +19,7 @@ from amem.harnesses.base import outdated
 from amem.launch import backends
 from amem.model import clock
 from amem.settings import grants as grants_file
+from amem.typed import Any, NamedTuple
 
 SMALL_DISK_BYTES = 1 << 30
 ALARM_DAYS = 7

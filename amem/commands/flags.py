@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +13,7 @@ from amem.model import clock
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -15,6 +14,7 @@ from amem.errors import NotFoundError
 from amem.memory import outcomes, rows
 from amem.model import clock
 from amem.model.entry import EntryType
+from amem.typed import Any
 
 
 @click.group(epilog="Examples: amem handoff list --since 7d    amem handoff show")

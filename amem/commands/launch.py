@@ -2,7 +2,6 @@
 
 import codecs
 import sys
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +12,7 @@ from amem.errors import UsageError
 from amem.launch import backends
 from amem.model.ids import is_id
 from amem.model.label import Label
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.launch.attend import Outcome

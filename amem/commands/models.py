@@ -1,12 +1,11 @@
 """`amem models`: what a destination offers, asked for through the egress, and whether a model answers."""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json
 from amem.errors import UsageError
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.egress.answers import Spoken

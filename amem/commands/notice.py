@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -13,6 +12,7 @@ import click
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json
 from amem.errors import AmemError, ConfigError, UnavailableError
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.memory.notice import Waiting

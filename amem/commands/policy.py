@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,6 +29,7 @@ from amem.policy.engine import Module, PolicyEngine, Rule
 from amem.policy.entries import Finding, InForce, Standing, Status
 from amem.policy.whatif import Proposal
 from amem.record import policies
+from amem.typed import Any
 
 _POLICY = re.compile(r'"policy": *"(pol-L[0-3]-[0-9]{3})"')
 

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from typing import Any
 
 import click
 
@@ -16,6 +15,7 @@ from amem.errors import UsageError
 from amem.memory import outcomes
 from amem.model.entry import Tier
 from amem.model.ids import domain_of, is_id
+from amem.typed import Any
 
 _TASK = click.argument("task", callback=mine)
 

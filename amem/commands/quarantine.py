@@ -2,7 +2,6 @@
 
 import sys
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from amem.commands import flags
 from amem.model import clock
 from amem.record import quarantine
 from amem.record.quarantine import HeldWrite
+from amem.typed import Any
 
 _IDS = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 _WHY = click.option("--why", metavar="TEXT", help="The reason, for whoever asks later.")

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -17,6 +16,7 @@ from amem.model import clock
 from amem.model.ids import domain_of
 from amem.model.label import Label
 from amem.model.principal import is_principal
+from amem.typed import Any
 
 
 @click.command(epilog="Example: amem taint mem-me-0123456789ab --depth 1")

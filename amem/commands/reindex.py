@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -10,6 +9,7 @@ from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json
 from amem.commands import flags
+from amem.typed import Any
 
 
 @click.command(epilog="Examples: amem reindex    amem reindex --check    amem reindex --ledger")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +12,7 @@ from amem.cli.output import WIDTH, one_line, print_json, table
 from amem.commands import flags
 from amem.model import clock
 from amem.model.entry import EntryType, tokens
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.record.rows import Filter, Row

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +12,7 @@ from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
 from amem.logs import reader
 from amem.model.ids import is_id
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.launch.snapshot import Change, Store

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +15,7 @@ from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
 from amem.model.ids import is_id
 from amem.model.label import Label
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.ledger.reading import Reading

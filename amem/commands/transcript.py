@@ -3,7 +3,6 @@
 import re
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +14,7 @@ from amem.errors import NotFoundError, UsageError
 from amem.model import clock
 from amem.model.call import ObservedBy
 from amem.model.ids import is_id
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.record.transcripts import Kept

@@ -4,7 +4,6 @@ import sys
 from collections import Counter
 from datetime import datetime
 from textwrap import wrap
-from typing import Any
 
 import click
 
@@ -12,6 +11,7 @@ from amem.cli.context import Context
 from amem.cli.output import WIDTH, one_line, print_json, table
 from amem.commands import flags
 from amem.model.call import ObservedBy
+from amem.typed import Any
 
 BY = ("destination", "model", "session", "day")
 

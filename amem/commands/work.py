@@ -1,7 +1,6 @@
 """`amem work`: a harness on the next task of the board."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +8,7 @@ from amem.cli.context import Context
 from amem.cli.output import note, print_json
 from amem.commands import flags, launch
 from amem.errors import UsageError
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.launch.grading import Grading

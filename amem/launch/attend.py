@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem import exits
 from amem.errors import UnavailableError
 from amem.harnesses.base import AnswerKind, Auth
 from amem.launch.presence import STOP_SIGNAL, Presence
 from amem.model.label import Label
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.launch.composition import Composition

@@ -6,9 +6,9 @@ row that confines less, and never one that was not proven. Imported by every lau
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem.errors import UnavailableError
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.settings.root import Root

@@ -5,10 +5,10 @@ Owns the folders of a work tree where the host's programs look for instructions.
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amem.sandbox import spec, worktree
 from amem.sandbox.spec import Tree
+from amem.typed import NamedTuple
 
 
 class Place(NamedTuple):

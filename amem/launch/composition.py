@@ -7,11 +7,11 @@ database connection belong to the thread that made them. What takes time to impo
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from amem.errors import IntegrityError
 from amem.harnesses.base import HookKind
 from amem.launch.served import Accept, Doors, Serve
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import socket

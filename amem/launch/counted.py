@@ -7,7 +7,6 @@ not counted a second time.
 
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.harnesses import totals
 from amem.hooks import turns
@@ -15,6 +14,7 @@ from amem.launch.leftover import matching
 from amem.model import clock, ids
 from amem.model.call import Billing, ObservedBy, Usage
 from amem.sandbox.reader import Refused, read_file
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amem.launch.run import Prepared

@@ -9,10 +9,10 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem.launch.leftover import Tail
 from amem.sandbox.reader import remove
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage

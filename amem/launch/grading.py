@@ -7,7 +7,6 @@ from the writer's, which is held by what the egress metered as well as by what w
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from amem.errors import AmemError, UsageError
 from amem.launch import run
@@ -16,6 +15,7 @@ from amem.launch.composition import Composition
 from amem.launch.plan import Asked
 from amem.launch.presence import Presence
 from amem.launch.served import Served
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.model.label import Label

@@ -5,9 +5,9 @@ because a session's routes are made once.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from amem.errors import AmemError
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.memory.session import Memory, Session

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from amem.errors import UsageError
 from amem.launch import keep
@@ -17,6 +16,7 @@ from amem.launch.care import Place
 from amem.sandbox import worktree
 from amem.sandbox.spec import is_below
 from amem.settings.root import Root
+from amem.typed import NamedTuple
 
 NAMES = (
     "AGENTS.md",

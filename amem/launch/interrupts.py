@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+
+from amem.typed import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from amem.sandbox.run import Running

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from amem.errors import IntegrityError
+from amem.typed import Any
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amem.sandbox import worktree
 from amem.sandbox.spec import is_below
 from amem.sandbox.worktree import Change
+from amem.typed import NamedTuple
 
 WRITTEN = "written"
 """How a name changed where nobody looked before: it appeared, or it changed."""

@@ -7,11 +7,11 @@ import os
 import re
 from fnmatch import fnmatchcase
 from io import BytesIO
-from typing import NamedTuple
 
 from amem.harnesses.base import Harness
 from amem.hooks import outbox, turns
 from amem.sandbox.reader import Refused, names, read_file
+from amem.typed import NamedTuple
 
 MAX_OUTPUT = 24 << 10
 MAX_TRANSCRIPT_BYTES = 64 << 20

@@ -12,12 +12,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from amem.errors import UnavailableError
 from amem.harnesses.base import Harness, Login
 from amem.sandbox.reader import Refused, read_file
 from amem.settings.credentials import Secret
+from amem.typed import Any
 
 MAX_BYTES = 1 << 20
 MAX_BESIDE_BYTES = 16 << 20

@@ -9,9 +9,9 @@ import os
 import random
 import signal
 import time
-from typing import TYPE_CHECKING
 
 from amem import exits
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.sandbox.child import Stage

@@ -5,10 +5,9 @@ end is the handoff of last resort, and filed only when the session left none of 
 launcher's own (`leftover.note`) takes its place.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from amem.sandbox.reader import Refused as Unread
 from amem.sandbox.reader import names, read_file
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.memory.session import Memory, Session

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from amem.egress import routes, way
 from amem.egress.routes import Route
@@ -20,6 +19,7 @@ from amem.sandbox.spec import Bind, Limits, is_below
 from amem.settings.credentials import Credentials, Secret
 from amem.settings.grants import Grants, LimitSettings
 from amem.settings.root import Root
+from amem.typed import NamedTuple
 
 LEAST = (
     ("processes", 4, "--max-procs"),

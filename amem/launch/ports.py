@@ -11,10 +11,10 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from amem.errors import UnavailableError
 from amem.sandbox import calls, relay
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.sandbox.run import Running

@@ -10,10 +10,10 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from amem.model.ids import is_id
 from amem.settings.root import Root
+from amem.typed import NamedTuple
 
 LOOKS, LOOK_S = 50, 0.02
 STOP_SIGNAL: int = _signal.SIGRTMIN + 3

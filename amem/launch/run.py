@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.errors import AmemError, ConfigError, UnavailableError
 from amem.harnesses import base
@@ -22,6 +21,7 @@ from amem.launch.shown import import_folder, key_folder, own_folders
 from amem.model import clock, ids
 from amem.model.label import Label
 from amem.sandbox import spec, surroundings, worktree
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amem.harnesses.base import Harness

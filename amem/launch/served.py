@@ -10,9 +10,9 @@ else could connect to.
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
 
 from amem.errors import UnavailableError
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+
+from amem.typed import Self
 
 SILENCE_S = 600.0
 """After which a person would begin to wonder."""

@@ -1,12 +1,11 @@
 """Keep a session's transcript in the record when it ends, as turns in amem's own form: not every harness's file can be read later."""
 
-from typing import TYPE_CHECKING, Any
-
 from amem.hooks.turns import MARKS, Turn
 from amem.model import clock
 from amem.model.label import Label, highest
 from amem.record import transcripts
 from amem.record.sealed import Sealer
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.launch.leftover import Found

@@ -8,7 +8,6 @@ owner's act, or with the last session whose changes were all taken back.
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from amem.errors import IntegrityError
 from amem.launch import keep, presence
@@ -16,6 +15,7 @@ from amem.model import clock
 from amem.model.label import Label, highest
 from amem.sandbox.spec import is_below
 from amem.settings.root import Root
+from amem.typed import Any
 
 _MOST_SESSIONS = 100
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from amem import exits
 from amem.errors import AmemError, UnavailableError, UsageError
@@ -28,6 +27,7 @@ from amem.launch.presence import STOP_SIGNAL, Presence, dead
 from amem.launch.served import Served
 from amem.memory import fence
 from amem.server.client import Answer, Client
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.logs.writer import GENESIS, digest
+from amem.typed import Any, NamedTuple
 
 
 class Broken(NamedTuple):

@@ -12,10 +12,10 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.errors import IntegrityError
 from amem.logs.schema import Event
+from amem.typed import Any, NamedTuple
 
 _TAIL_BYTES = 8192
 MASK = "[erased]"

@@ -8,7 +8,6 @@ was erased here does not come back.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.errors import ConflictError, UsageError
 from amem.logs.schema import MemoryAct
@@ -29,6 +28,7 @@ from amem.policy.scan import Finding, scan
 from amem.record import bundle, keys, quarantine
 from amem.record.markdown import Malformed
 from amem.record.rows import Filter, Row
+from amem.typed import Any, NamedTuple
 
 AUTHOR = "tap:import"
 """Who writes what another owner's bundle says: the author it names could be anybody."""

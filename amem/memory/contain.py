@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.errors import ConflictError, NotFoundError
 from amem.logs import reader
@@ -27,6 +26,7 @@ from amem.policy import request
 from amem.record import markdown, quarantine
 from amem.record.store import digest, write_new
 from amem.settings.root import Root
+from amem.typed import Any, NamedTuple
 
 _LIST = "act.json"
 UNDO = "contain.undo"

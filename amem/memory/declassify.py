@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from amem.errors import ConflictError, NotFoundError
 from amem.logs.schema import MemoryAct
@@ -14,6 +13,7 @@ from amem.model.entry import Status
 from amem.model.label import Label
 from amem.policy import request
 from amem.record.rows import Filter
+from amem.typed import NamedTuple
 
 _TRIES = 20
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import TypeVar
 
 from amem.errors import UsageError
 from amem.model import clock, principal
 from amem.model.entry import EntryType
 from amem.model.ids import is_id
 from amem.model.label import Label
+from amem.typed import TypeVar
 
 TITLE_LIMIT = 200
 SUMMARY_LIMIT = 500

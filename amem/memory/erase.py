@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.errors import ConflictError, NotFoundError, UsageError
 from amem.ledger.projection import ERASED
@@ -34,6 +33,7 @@ from amem.record.markdown import Malformed, fixed, format
 from amem.record.sealed import Sealer
 from amem.record.store import digest
 from amem.settings.root import Root
+from amem.typed import Any, NamedTuple
 
 TITLE = "(erased)"
 _KNOWN_ELSEWHERE = 3

@@ -6,7 +6,6 @@ entry. Nobody but the owner releases or drops, and nothing here judges the text:
 """
 
 import logging
-from typing import NamedTuple
 
 from amem.errors import AmemError, ConflictError, RefusedError
 from amem.memory.owner_tasks import tasks
@@ -18,6 +17,7 @@ from amem.policy.decision import Decision
 from amem.record import quarantine
 from amem.record.quarantine import HeldWrite
 from amem.settings import database
+from amem.typed import NamedTuple
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ names of the rules, and nothing is written.
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 from amem.errors import RefusedError
 from amem.logs.schema import ModelDecision
@@ -14,6 +13,7 @@ from amem.memory.session import Memory, Session
 from amem.model.clock import stamp
 from amem.model.entry import Entry, Tier
 from amem.model.label import highest
+from amem.typed import NamedTuple
 
 ROLES: Mapping[str, bool] = {"decider": True, "recommender": False, "evaluator": False, "generator": False, "router": True}
 """What a judgement is in the role of, and whether code alone may be in it (B52)."""

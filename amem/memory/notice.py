@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import amem
 from amem.ledger import events as ev
 from amem.ledger.task import HUMAN, IRREVERSIBLE, Status, Task
 from amem.model import principal
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import subprocess

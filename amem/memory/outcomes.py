@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from amem.model.entry import Entry
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.policy.scan import Finding

@@ -6,7 +6,6 @@ The text of such a task quotes what was held, so that it is for the owner's eyes
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from amem.errors import AmemError
 from amem.memory.admission import admitted
@@ -15,6 +14,7 @@ from amem.model.principal import SYSTEM
 from amem.policy.reasons import visible
 from amem.record.quarantine import HeldWrite
 from amem.settings import database
+from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amem.ledger.reading import Reading

@@ -12,10 +12,10 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 from amem.memory.spellings import Unread, paired, readings
 from amem.policy.scan_text import INVISIBLE
+from amem.typed import Any, NamedTuple
 
 RUN_WORDS = 6
 _LEAST_RUN = 3

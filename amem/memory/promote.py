@@ -8,7 +8,6 @@ decision, the note in the ledger, the record, then what became of it; an approva
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from amem.errors import ConflictError, NotFoundError
 from amem.memory.outcomes import Refused
@@ -21,6 +20,7 @@ from amem.policy import request
 from amem.policy.decision import Decision
 from amem.policy.scan import scan
 from amem.record import markdown, quarantine
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amem.ledger.promotions import Promotion

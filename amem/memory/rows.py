@@ -1,8 +1,7 @@
 """Entries and hits as the JSON that commands and tools share: snake_case keys, absent rather than null. Pure."""
 
-from typing import Any
-
 from amem.record.rows import Hit, Row
+from amem.typed import Any
 
 _ENTRY_KEYS = (
     "id", "version", "type", "title", "summary", "domain", "classification", "tier", "status", "author", "session", "task", "left_by",

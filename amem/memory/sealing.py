@@ -5,12 +5,12 @@ Owns `state/ledger.jsonl`. That log is linked and anchored like the others; the 
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
 from amem.ledger import sealing
 from amem.ledger.opening import identity
 from amem.logs import reader
 from amem.logs.schema import Event, LedgerSealed
+from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amem.ledger.reading import Reading

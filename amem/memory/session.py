@@ -7,7 +7,6 @@ is kept, before anything of that label is served.
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.errors import AmemError
 from amem.logs.schema import Anchor, Event, MemoryWrite
@@ -16,6 +15,7 @@ from amem.model import ids
 from amem.model.clock import Clock, now, stamp
 from amem.model.entry import Tier
 from amem.model.label import Label, highest, lowest
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amem.ledger.store import Holding, Ledger

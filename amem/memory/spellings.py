@@ -16,8 +16,9 @@ import string
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 from urllib.parse import unquote_to_bytes
+
+from amem.typed import Any
 
 DEEPEST = 4
 """Spellings within spellings that are undone: base64 of gzip in an escaped string is three."""

@@ -8,7 +8,6 @@ it entry by entry: a page must not put the session above what its model may be s
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from amem.memory import fence
 from amem.memory.draft import shorten
@@ -19,6 +18,7 @@ from amem.model.entry import EntryType, Tier, tokens
 from amem.model.label import Label, lowest
 from amem.policy.reasons import visible
 from amem.record.rows import Filter, Row
+from amem.typed import NamedTuple
 
 BUDGET_TOKENS = 2000
 HANDOFFS = 3

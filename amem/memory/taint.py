@@ -6,9 +6,9 @@ what it wrote from that moment on is reached with it, whether or not it shows.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
 
 from amem.model.clock import parse
+from amem.typed import Any, NamedTuple
 
 CLOCKS_APART_MS = 5000
 """How far the ledger's clock may be behind the logs': what was filed within it counts as filed after."""

@@ -9,7 +9,8 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 OFTEN = 3
 """Searches that found two entries together, before one is said to go with the other."""

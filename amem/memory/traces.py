@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.egress import contexts
 from amem.egress.encodings import DecodeError, decoder
@@ -26,6 +25,7 @@ from amem.memory import passages
 from amem.memory.passages import Passages, streamed, walked
 from amem.memory.spellings import Unread, readings
 from amem.record.sealed import Sealer
+from amem.typed import Any, NamedTuple
 
 _LARGEST_BYTES = 1 << 30
 """A file beyond this is not read: it is named as left."""

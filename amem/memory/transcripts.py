@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.egress import contexts
 from amem.errors import ConflictError, NotFoundError, RefusedError
@@ -34,6 +33,7 @@ from amem.record.rows import Filter
 from amem.record.sealed import Sealer
 from amem.record.store import digest
 from amem.record.transcripts import Kept
+from amem.typed import Any, NamedTuple
 
 CITATION = re.compile(r"transcript:(ses-[0-9a-z]{8})#([0-9]{1,7})(?:-([0-9]{1,7}))?(?![0-9-])", re.ASCII)
 MAX_SPAN = 1000

@@ -11,7 +11,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amem.logs import reader, writer
 from amem.logs.schema import Anchor, MemoryWrite, PolicyDecision
@@ -25,6 +24,7 @@ from amem.record.markdown import Malformed
 from amem.record.store import Store
 from amem.record.store import digest as digest_of
 from amem.settings.root import Root
+from amem.typed import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from amem.ledger.promotions import Promotion

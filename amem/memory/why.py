@@ -3,14 +3,13 @@
 Nothing is served here and nothing logged.
 """
 
-from typing import NamedTuple
-
 from amem.model.entry import Status
 from amem.model.label import Label, lowest
 from amem.policy import request
 from amem.policy.engine import PolicyEngine
 from amem.record.rows import Row
 from amem.settings.grants import Grants
+from amem.typed import NamedTuple
 
 
 class Step(NamedTuple):

@@ -1,7 +1,8 @@
 """A model call and what it used, in one vocabulary for every provider."""
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 
 class Dialect(StrEnum):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from amem.model.label import Label
+from amem.typed import Any
 
 
 class EntryType(StrEnum):

@@ -7,11 +7,11 @@ an object; aliases, anchors, tags and duplicate keys are refused, and depth is b
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import yaml
 
 from amem.record.markdown import Malformed, finite
+from amem.typed import Any
 
 _MAX_DEPTH = 16
 _INT = re.compile(r"-?(?:0|[1-9][0-9]{0,4000})")

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from amem.errors import NotFoundError, UnavailableError
 from amem.model import clock as clocks
@@ -29,6 +28,7 @@ from amem.record.store import Loaded, Store
 from amem.record.tables import Tables
 from amem.settings import database
 from amem.settings.root import Root
+from amem.typed import Any, NamedTuple
 
 WIDE_FROM = 0.2
 """From this share of the active entries on, a reader's filter is cheaper beside the match than inside it.

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from amem.errors import AmemError, UnavailableError
 from amem.logs.schema import MemoryWrite
@@ -27,6 +26,7 @@ from amem.record.store import Loaded, Store
 from amem.settings import database
 from amem.settings.grants import Grants
 from amem.settings.root import Root
+from amem.typed import Any
 
 _LAID_DOWN = """select e.id, e.digest, d.path, e.name from entry e join folder d on d.n = e.folder
 where e.status = 'active' and e.type = 'policy' and e.acl in (select n from acl where tier >= ?) order by e.id"""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from amem.errors import NotFoundError
 from amem.model import clock as clocks
@@ -23,6 +22,7 @@ from amem.record import markdown
 from amem.record.markdown import Malformed
 from amem.record.store import Store, write_new
 from amem.settings.root import Root
+from amem.typed import Any
 
 _KEY = "held"
 """The front-matter key that makes a file a held write and no entry."""

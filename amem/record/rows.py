@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
+from amem.typed import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ the first `WINDOW` reordered by the share of the question's words that an entry 
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 WINDOW = 100
 """Matches that are reordered; a search goes no deeper. With 200 the measures of recall were the same (2026-11)."""

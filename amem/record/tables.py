@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from amem.model.entry import Entry, Status, tokens
 from amem.model.label import Label
@@ -18,6 +17,7 @@ from amem.record.blocks import blocks
 from amem.record.rows import Problem
 from amem.record.search import acl_token, fold, prepared, type_token
 from amem.settings.database import Connection
+from amem.typed import Any
 
 VERSION = 3
 """Of the schema; another one is dropped and built again."""

@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, NamedTuple
 
 from amem.model.call import Billing
 from amem.settings.prices import KINDS, Prices
+from amem.typed import Any, NamedTuple
 
 
 @dataclass(slots=True)

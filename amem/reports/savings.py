@@ -7,9 +7,9 @@ model took in is as the egress metered it or, for a login's tunnel, as the harne
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from amem.model.call import ObservedBy
+from amem.typed import Any, NamedTuple
 
 
 @dataclass(slots=True)

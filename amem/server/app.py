@@ -14,7 +14,6 @@ import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -23,6 +22,7 @@ from amem.memory.session import Memory, Session
 from amem.server import board, grade_tools, guard, replies, tools
 from amem.server.projection import Projection
 from amem.settings.credentials import Secret
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -5,7 +5,6 @@ so it says what was filed, where results come back, and what to do now. A spawn 
 """
 
 import json
-from typing import Any
 
 from amem.errors import AmemError
 from amem.harnesses import spawns
@@ -14,6 +13,7 @@ from amem.memory.session import Memory, Session
 from amem.server import guard
 from amem.server.replies import Reply
 from amem.server.task_tools import fan_out
+from amem.typed import Any
 
 CALL_FAN_OUT = 'call the memory tool `fan_out` with {"tasks": [{"title": …, "body": …}]}, each prompt in clear text and whole'
 SEALED = f"amem: subagents are tasks here, and this one's prompt reached the hook encrypted: {CALL_FAN_OUT}. It files them on the board."

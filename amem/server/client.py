@@ -9,10 +9,10 @@ import json
 import socket
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from amem.errors import AmemError, UnavailableError, UpstreamError
+from amem.typed import Any, NamedTuple
 
 PROTOCOL = "2025-06-18"
 ANSWER_LIMIT_BYTES = 16 << 20

@@ -7,13 +7,13 @@ The SDK takes most of a second to import; a worker that finds no task, or is abo
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from aiohttp import web
 
 from amem.memory.session import Memory, Session
 from amem.server import replies, tools
 from amem.server.client import PROTOCOL
+from amem.typed import Any
 
 BODY_LIMIT_BYTES = 4 << 20
 

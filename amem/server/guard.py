@@ -11,9 +11,9 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
 
 from amem.model.ids import FORMS, is_id
+from amem.typed import Any, NamedTuple
 
 PROJECTION = "/memory"
 EVENT_LIMIT_BYTES = 8 << 20

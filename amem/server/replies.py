@@ -7,10 +7,10 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from amem.errors import AmemError, UsageError
 from amem.memory.outcomes import Gone, Held, NotFound, Refused
+from amem.typed import Any
 
 _log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ null counts as absent: some harnesses send every property. Pure.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from amem.settings.root import near
+from amem.typed import Any
 
 Schema = Mapping[str, Any]
 

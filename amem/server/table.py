@@ -1,10 +1,10 @@
 """What a row of the tool table is, and the words of its schemas. Pure."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 from amem.memory.session import Memory, Session
 from amem.server.replies import Reply
+from amem.typed import Any, NamedTuple
 
 Arguments = Mapping[str, Any]
 

@@ -6,9 +6,9 @@ must never open one file in one process: this module is the only place that pick
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from amem.errors import UnavailableError
+from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import sqlite3

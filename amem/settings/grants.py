@@ -8,12 +8,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
 
 from amem.model import principal as principals
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.toml import Table, read
+from amem.typed import NamedTuple, TypeVar
 
 T = TypeVar("T")
 LANES = ("harness", "own", "curation")

@@ -6,9 +6,9 @@ Nothing is guessed. A model that no row names has no price, and neither have tok
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
 
 from amem.settings.toml import Table, read
+from amem.typed import NamedTuple
 
 KINDS = ("input", "output", "cache_read", "cache_write")
 _MILLION = Decimal(1_000_000)

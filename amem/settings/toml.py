@@ -3,10 +3,10 @@
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
 from amem.errors import ConfigError
 from amem.settings.root import near
+from amem.typed import Any, TypeVar
 
 T = TypeVar("T")
 

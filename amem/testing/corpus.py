@@ -6,7 +6,8 @@ set aside). Every line of the text but the headings themselves stands in exactly
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 TITLE_LIMIT = 200
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")

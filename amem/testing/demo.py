@@ -4,7 +4,7 @@ It asks the memory for what the agent found, writes what it learnt with its sour
 from an answer of the memory server: nothing here knows the record.
 """
 
-from typing import Any
+from amem.typed import Any
 
 PROMPT = "How does a model call leave the sandbox, and who may read what comes back? Write down what you learn."
 """What the agent of the demonstration is asked."""

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from amem.model.call import Usage
+from amem.typed import Any
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
 
 from amem.errors import ConfigError
 from amem.model.call import Usage
@@ -31,6 +30,7 @@ from amem.testing import requests, script, shapes, sides
 from amem.testing.exchanges import Exchange, totals
 from amem.testing.requests import Request, Side
 from amem.testing.script import Choice, Fault, Script, ScriptError, Step
+from amem.typed import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 from amem.model.call import Dialect
+from amem.typed import Any, NamedTuple
 
 
 class Side(StrEnum):

@@ -15,11 +15,11 @@ A step that cannot be played (a tool not offered, a reference that leads nowhere
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
 
 from amem.errors import ConfigError
 from amem.model.call import Usage
 from amem.testing.requests import Request, Tool
+from amem.typed import Any, NamedTuple
 
 DEFAULT_USAGE = Usage(input=1000, output=30, cache_read=200, cache_write=50)
 THOUGHT = "The memory may hold this already, so it is asked first."

@@ -8,10 +8,10 @@ Event names, orders and fields are those the providers document and the real cli
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
 
 from amem.model.call import Dialect, Usage
 from amem.testing.script import Answer
+from amem.typed import Any, NamedTuple
 
 Body = dict[str, Any]
 

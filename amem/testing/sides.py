@@ -1,12 +1,12 @@
 """What the scripted provider answers to requests that are not model calls: token counts, model lists, Code Assist's set-up."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from amem.testing import shapes
 from amem.testing.exchanges import Exchange
 from amem.testing.requests import Side
 from amem.testing.script import Script
+from amem.typed import Any
 
 
 def credentials(exchange: Exchange) -> set[str]:

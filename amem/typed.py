@@ -1,0 +1,85 @@
+"""What a start needs of `typing` and `collections.abc`, without loading either: the two are a quarter of a launch's start.
+
+To a type checker these are the very names of the standard library. When run, `Any` is `object`, a generic is its plain class, and a
+`NamedTuple` is defined a dozen times as fast as `typing`'s: its constructor is compiled when the first one is made.
+"""
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable as Callable
+    from collections.abc import Iterable as Iterable
+    from collections.abc import Iterator as Iterator
+    from collections.abc import Mapping as Mapping
+    from collections.abc import Sequence as Sequence
+    from typing import Any as Any
+    from typing import NamedTuple as NamedTuple
+    from typing import Self as Self
+    from typing import TypeVar as TypeVar
+else:
+    from _collections import _tuplegetter as field
+    from _collections_abc import Callable, Iterable, Iterator, Mapping, Sequence  # noqa: F401
+
+    Any = Self = object
+
+    def TypeVar(name, *kinds, **bounds):
+        """What stands for any type."""
+        return object
+
+    class _Named(tuple):
+        """What named tuples have in common; the names are typing.NamedTuple's, October 2026."""
+
+        __slots__ = ()
+        _fields = ()
+        _field_defaults = {}  # noqa: RUF012
+
+        def __new__(cls, *values, **named):
+            """Make the constructor, with the fields for its arguments, and the first tuple."""
+            owner = next(each for each in cls.__mro__ if "_fields" in each.__dict__)
+            names = ", ".join(owner._fields)
+            made = eval(f"lambda _cls, {names}: _new(_cls, ({names},))" if names else "lambda _cls: _new(_cls)", {"_new": tuple.__new__})
+            made.__defaults__ = tuple(owner._field_defaults.values())
+            made.__name__ = "__new__"
+            made.__qualname__ = f"{owner.__qualname__}.__new__"
+            owner.__new__ = staticmethod(made)
+            return made(cls, *values, **named)
+
+        @classmethod
+        def _make(cls, values):
+            values = tuple(values)
+            if len(values) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(values)}")
+            return tuple.__new__(cls, values)
+
+        def _replace(self, /, **changed):
+            made = self._make(map(changed.pop, self._fields, self))
+            if changed:
+                raise ValueError(f"Got unexpected field names: {list(changed)!r}")
+            return made
+
+        def _asdict(self):
+            return dict(zip(self._fields, self, strict=True))
+
+        def __getnewargs__(self):
+            return tuple(self)
+
+        def __repr__(self):
+            return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self, strict=True))})"
+
+    class _Define(type):
+        """Makes of a class body a tuple with the annotated names for its fields."""
+
+        def __new__(mcs, name, bases, body):
+            if not bases:
+                return super().__new__(mcs, name, bases, body)
+            # Python 3.14 keeps a function that makes them (PEP 649).
+            noted = body["__annotations__"] if "__annotations__" in body else body.get("__annotate_func__", lambda _: {})(1)
+            body["_fields"] = body["__match_args__"] = fields = tuple(noted)
+            body["_field_defaults"] = {each: body[each] for each in fields if each in body}
+            body["__slots__"] = ()
+            for at, each in enumerate(fields):
+                body[each] = field(at, None)
+            return type(name, (_Named,), body)
+
+    class NamedTuple(metaclass=_Define):
+        """A tuple whose items have names: annotate them in the class's body."""
