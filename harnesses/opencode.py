@@ -90,5 +90,7 @@ HARNESS = Harness(
     transcripts=(".amem/opencode/*.jsonl",),
     transcript_shape="opencode",
     usage=(".amem/opencode/*.jsonl", ".amem/opencode/subagents/*.jsonl"),
+    # It goes on without permission to write, and ends where the file system is read-only (1.18.33, 2026-11). The file ignores itself.
+    demands=((".opencode", ".gitignore", ".gitignore\n"),),
     version=Version(floor=(1,), reason="0.x ends at once: it does not know `run --auto`"),
 )

@@ -404,6 +404,11 @@ def _hold(context: Context, tree: str, name: str, attributes: int, must: bool) -
     context.warnings.append(f"{name} is a symbolic link: not protected")
 
 
+def _mirror(context: Context, tree: str, name: str, file: str, content: bytes) -> None:
+    if not mounts.mirror(tree, name, file, content):
+        _hold(context, tree, name, mounts.HELD, False)
+
+
 def _warn(context: Context, text: str) -> None:
     context.warnings.append(text)
 
@@ -501,6 +506,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "put_beneath": _put_beneath,
     "pts": lambda context: mounts.pts(),
     "hold": _hold,
+    "mirror": _mirror,
     "hold_proc": lambda context, path: mounts.hold("/", path.lstrip("/"), calls.ATTR_RDONLY),
     "warn": _warn,
     "cover": _cover,

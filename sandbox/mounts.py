@@ -11,7 +11,9 @@ import stat
 
 from amem.sandbox import calls
 
-_BENEATH = calls.RESOLVE_BENEATH | calls.RESOLVE_NO_SYMLINKS
+HELD = calls.ATTR_RDONLY | calls.ATTR_NOSUID | calls.ATTR_NODEV
+_MOST_MIRRORED = 256
+"""Names in a folder that is mirrored: each is a mount."""
 
 
 def make_private() -> None:
@@ -112,13 +114,17 @@ def _make_beneath(path: str, is_directory: bool) -> int:
     except FileNotFoundError:
         folder = _make_beneath(above, True)
     try:
-        if is_directory:
-            os.mkdir(name, 0o755, dir_fd=folder)
-        else:
-            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
-        return calls.open_beneath(folder, name, os.O_PATH)
+        return _mount_point(folder, name, is_directory)
     finally:
         os.close(folder)
+
+
+def _mount_point(folder: int, name: str, is_directory: bool) -> int:
+    if is_directory:
+        os.mkdir(name, 0o755, dir_fd=folder)
+    else:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+    return calls.open_beneath(folder, name, os.O_PATH)
 
 
 def hold(tree: str, name: str, attributes: int) -> str | None:
@@ -143,6 +149,52 @@ def hold(tree: str, name: str, attributes: int) -> str | None:
     os.close(copy)
     os.close(target)
     return None
+
+
+def mirror(tree: str, name: str, file: str, content: bytes) -> bool:
+    """Put in place of a folder below a tree of the new root a read-only one that has a file more: all that is in it, held as `hold` does.
+
+    The folder itself, on the host, is as it was. False, and nothing done, where no such folder can be read, where it has that file, and
+    for a folder with more in it than anybody keeps in one of settings.
+    """
+    above = os.open("." + tree, os.O_PATH | os.O_CLOEXEC)
+    try:
+        source = calls.open_beneath(above, name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        os.close(above)
+        return False
+    entries = os.listdir(source)
+    lacking = file not in entries and len(entries) <= _MOST_MIRRORED
+    if lacking:
+        calls.mount("tmpfs", f"/proc/self/fd/{source}", "tmpfs", calls.MS_NOSUID | calls.MS_NODEV, "mode=755,size=64k,nr_inodes=1024")
+        made = calls.open_beneath(above, name, os.O_RDONLY | os.O_DIRECTORY)
+        for entry in entries:
+            _repeat(source, made, entry)
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=made), "wb") as out:
+            out.write(content)
+        calls.set_attributes(made, HELD, name)
+        os.close(made)
+    os.close(source)
+    os.close(above)
+    return lacking
+
+
+def _repeat(source: int, made: int, name: str) -> None:
+    """Show a name of one folder read-only in another; a link is made anew, since it cannot be bound."""
+    try:
+        about = os.stat(name, dir_fd=source, follow_symlinks=False)
+        if stat.S_ISLNK(about.st_mode):
+            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=made)
+            return
+        found = calls.open_beneath(source, name, os.O_PATH)
+    except FileNotFoundError:  # an editor on the host, at this moment
+        return
+    target = _mount_point(made, name, stat.S_ISDIR(os.fstat(found).st_mode))
+    copy = calls.open_tree_fd(found, name)
+    calls.set_attributes(copy, HELD, name)
+    calls.move_mount_fd(copy, target, name)
+    for fd in (copy, target, found):
+        os.close(fd)
 
 
 def cover(null: int, path: str) -> None:

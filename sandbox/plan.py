@@ -306,15 +306,16 @@ def _care(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> list[
         steps.append(Step("warn", (tree.warning,)))
     if host.user == 0 and host.idmap_owners is None:
         steps.append(Step("warn", (ROOT_UNMAPPED,)))
+    added = {name: Step("mirror", (spec.workdir, name, file, text.encode()), "protect") for name, file, text in spec.added}
     if spec.read_only:  # nothing in it can be moved, and no part of it may become writable
-        return steps
+        return [*steps, *added.values()]
     if tree.kind == "plain":
         steps.append(Step("hold", (spec.workdir, ".git", READ_WRITE, True), "pins"))
     if tree.kind in ("linked", "submodule", "file"):
         steps.append(Step("hold", (spec.workdir, ".git", READ_ONLY, True), "protect"))
-    steps += _protect(spec.workdir, tree.pins, (*spec.protect, *tree.names))
+    steps += _protect(spec.workdir, tree.pins, (*spec.protect, *tree.names), added)
     if tree.common is not None:
-        steps += _protect(tree.common, (), tree.common_names)
+        steps += _protect(tree.common, (), tree.common_names, {})
     return [*steps, *_pins([*(bind.target for bind in placed), *spec.hidden], placed)]
 
 
@@ -330,12 +331,15 @@ def _pins(paths: list[str], placed: tuple[Bind, ...]) -> list[Step]:
     return list(pins)
 
 
-def _protect(tree: str, pins: tuple[str, ...], names: tuple[str, ...]) -> list[Step]:
-    """Read-only names, and a pin for each folder above one: what is a mount point can be neither moved nor removed."""
+def _protect(tree: str, pins: tuple[str, ...], names: tuple[str, ...], added: dict[str, Step]) -> list[Step]:
+    """Read-only names, and a pin for each folder above one: what is a mount point can be neither moved nor removed.
+
+    `added`: the step for a name that is more than held.
+    """
     above = dict.fromkeys((*pins, *(folder for name in names for folder in _above(name) if folder != ".git")))
     return [
         *(Step("hold", (tree, folder, READ_WRITE, False), "pins") for folder in above),
-        *(Step("hold", (tree, name, READ_ONLY, False), "protect") for name in dict.fromkeys(names)),
+        *(added.get(name) or Step("hold", (tree, name, READ_ONLY, False), "protect") for name in dict.fromkeys(names)),
     ]
 
 

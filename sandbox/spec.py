@@ -163,6 +163,8 @@ class SandboxSpec(NamedTuple):
     allow_ptrace: bool = False
     protect: tuple[str, ...] = PROTECT
     """Names below the work tree that are read-only where they exist. Nothing is created for one that does not."""
+    added: tuple[tuple[str, str, str], ...] = ()
+    """Folders below the work tree, each with a file that it shall have inside, where it is read-only and lacks it, and what is in that."""
     hidden: tuple[str, ...] = ()
     """Host paths that lie in the work tree or another bind and are covered inside: the root of amem, a folder of keys."""
     user_id: int = 1000
@@ -235,7 +237,7 @@ def problems(spec: SandboxSpec) -> tuple[str, ...]:
     for bind in spec.binds:
         if bind.target == "/" or any(is_below(bind.target, place) for place in MADE_PLACES):
             found.append(f"bind target may not be {bind.target!r}: the sandbox makes that itself")
-    for name in spec.protect:
+    for name in (*spec.protect, *(f"{folder}/{file}" for folder, file, _ in spec.added)):
         if not name or name.startswith("/") or not _is_plain("/" + name):
             found.append(f"protected name {name!r} must lie below the work tree")
     if any(number <= 0 for number in spec.limits):

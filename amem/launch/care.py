@@ -55,6 +55,11 @@ def protected(place: Place, *, git_config: bool, config: bool) -> tuple[str, ...
     return (*git, *(_join(folder, name) for folder in folders for name in spec.CONFIG_NAMES))
 
 
+def added(place: Place, demands: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    """What a harness demands of a folder, for each that a program which starts there would find."""
+    return tuple((_join(folder, name), file, text) for folder in place.folders() for name, file, text in demands)
+
+
 def existing(place: Place, names: tuple[str, ...]) -> Iterator[str]:
     """The paths with one of these names where a program that starts there would find them."""
     for folder in place.folders():

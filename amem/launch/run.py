@@ -168,6 +168,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
             *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
             *surroundings.git_hooks(host_home, config_home),
         ),
+        added=care.added(found.place, found.harness.demands),
         git=surroundings.git_identity(host_home, config_home),
         listens=found.backend.door == backends.INSIDE,
         image=found.image,

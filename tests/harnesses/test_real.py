@@ -1,8 +1,10 @@
 """Every harness that npm has, for real: headless in the sandbox, against the scripted provider, in every mode that it has."""
 
+import os
 import re
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from amem.testing.provider import Running
 from tests.acceptance.conftest import Place, confinement, place, provider  # noqa: F401 - fixtures
 from tests.harnesses import lab, ways
 from tests.harnesses.ways import WAYS, launch, memory, opening, set_up, shell, told
+from tests.sandbox.test_tree import listing
 from tests.testing.installed import installed
 
 pytestmark = pytest.mark.real_harness
@@ -114,10 +117,7 @@ SWITCHES: dict[str, dict[str, str]] = {
     "grok": {".grok/config.toml": "[features]\nhooks = false\n", ".grok/hooks/off.json": '{"hooks": {}}', **CLAUDES},
     "copilot": {".github/copilot/settings.json": OFF, ".github/copilot/settings.local.json": OFF, ".github/hooks/off.json": OFF, **CLAUDES},
     "pi": {".pi/settings.json": '{"extensions": ["!**/amem.ts"]}'},
-    "opencode": {
-        **{name: '{"plugin": []}' for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")},
-        ".opencode/.gitignore": "x",
-    },
+    "opencode": {name: '{"plugin": []}' for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")},
 }
 """All that a repository can bring along to that end, at once."""
 
@@ -134,6 +134,29 @@ def test_a_work_tree_cannot_switch_the_guard_off_and_a_note_is_left(place: Place
     assert note["left_by"] == ("launcher" if harness == "copilot" else "hook"), "Copilot ends its transcript after its last hook"
     assert "is read with the memory tools" in note["body"], "the guard stopped the tool, and the model was told why"
     assert "Done as asked." in note["body"]
+
+
+FOLDERS = (".claude", ".codex", ".gemini", ".qwen", ".grok", ".pi", ".opencode", ".github/copilot", ".agents")
+
+
+def test_a_harness_starts_where_its_folder_of_the_tree_is_read_only_and_leaves_it_as_it_was(
+    place: Place, provider: Running, harness: str  # noqa: F811
+) -> None:  # fmt: skip
+    """In the folder where it starts too, and with what it would make there when it starts somewhere for the first time."""
+    subprocess.run(["git", "init", "-q", str(place.tree)], check=True)
+    for folder in (f"{above}{name}/{below}" for name in FOLDERS for above in ("", "sub/") for below in ("", "commands/")):
+        (place.tree / folder).mkdir(parents=True)
+        (place.tree / folder / "notes.md").write_text("Only a note.\n")
+    os.utime(place.tree, ns=(0, 0))
+    before = listing(place.tree)
+    provider.load({"steps": [shell(harness, f"cat {FOLDERS[-1]}/notes.md"), {"text": "Done as asked."}]})
+    flags = set_up(place, harness, Auth.KEY, provider.url)
+    flags[flags.index("--workdir") + 1] += "/sub"
+    ran = launch(place, harness, flags)
+    assert ran.done.code == 0, ran.done.err + ran.done.out
+    assert ran.done.json["answer"] == "Done as asked."
+    assert "Only a note." in provider.log[-1].body.decode()
+    assert listing(place.tree) == before
 
 
 SAID = {

@@ -177,6 +177,16 @@ def test_linked_tree_shows_its_common_directory_with_care() -> None:
     assert Step("hold", ("/srv/tree", ".git", READ_ONLY, True), "protect") in made
 
 
+def test_a_file_that_is_added_takes_the_place_of_the_hold_and_is_there_in_a_tree_that_is_only_shown() -> None:
+    spec = SPEC._replace(protect=(".git/hooks", ".tool"), added=((".tool", "file", "text"), ("sub/.tool", "file", "text")))
+    mirrored = Step("mirror", ("/srv/tree", ".tool", "file", b"text"), "protect")
+    made = plan(spec, HOST)
+    assert [step for step in made if step.verb == "mirror"] == [mirrored], "a folder that a session may write has nothing added"
+    assert not any(step.verb == "hold" and step.args[1] == ".tool" for step in made)
+    shown = [step for step in plan(spec._replace(read_only=True), HOST) if step.verb in ("mirror", "hold")]
+    assert shown == [mirrored, mirrored._replace(args=("/srv/tree", "sub/.tool", "file", b"text"))]
+
+
 def test_an_image_differs_from_the_hosts_programs_in_where_they_are_taken_from_and_in_nothing_else() -> None:
     image = HOST._replace(programs="/state/image/img-0")
     of_host, of_image = plan(SPEC, HOST), plan(SPEC._replace(image="/state/image/img-0"), image)

@@ -31,6 +31,7 @@ def test_good_spec_has_no_problem() -> None:
     [
         ({"argv": ()}, "names no program"),
         ({"argv": ("a\0b",)}, "NUL"),
+        ({"added": (("../x", "y", ""),)}, "below the work tree"),
         ({"env": (("LD_PRELOAD", "/x"),)}, "LD_PRELOAD"),
         ({"env": (("GIT_CONFIG_GLOBAL", "/x"),)}, "GIT_CONFIG_GLOBAL"),
         ({"env": (("GIT_SSH_COMMAND", "x"),)}, "GIT_SSH_COMMAND"),
