@@ -15,11 +15,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from amem.egress.tunnel import HEAD_BYTES, Tunnels
 
 MAX_CONNECTIONS = 1024
-_KEPT_FILES = 64
-"""Descriptors that connections leave to logs, stores and the loop."""
+_KEPT_FILES = 384
+"""Descriptors that connections leave to logs, stores, the loop and the ports that the owner opened."""
 HEAD_TIMEOUT_S = 75.0
 """How long a connection may be open, or stay open after an answer, without a whole request head."""
 BACKLOG = 1024
+_AT_ONCE = 16
+"""How many connections one turn of the loop takes: it counts them in the next, and would have taken all the backlog by then."""
 TUNNELS = web.AppKey("tunnels", Tunnels)
 """Where an application whose session has a login keeps its tunnels."""
 _CONNECT = b"CONNECT "
@@ -132,5 +134,6 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
             return _TooMany()
         return handlers() if tunnels is None else _Front(handlers, tunnels, tunnelled, fronts)
 
-    server = await asyncio.get_running_loop().create_server(accepted, sock=listener, backlog=BACKLOG)
+    server = await asyncio.get_running_loop().create_server(accepted, sock=listener, backlog=_AT_ONCE)
+    listener.listen(BACKLOG)
     return Serving(runner, server, tunnelled)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 BACKLOG = 1024
+MOST = 1024
+"""Connections at a time; more wait to be accepted."""
 
 
 class _End:
@@ -36,12 +38,15 @@ class _End:
 class Relay:
     """Accepts on a listening socket and joins each connection with one to a Unix socket, or to what the caller dials."""
 
-    def __init__(self, listener: socket.socket, target: "str | Callable[[], socket.socket]") -> None:
-        """`target`: the path of the Unix socket, or what makes a connection and raises OSError where it cannot."""
+    def __init__(self, listener: socket.socket, target: "str | Callable[[], socket.socket]", most: int = MOST) -> None:
+        """`target`: the path of the Unix socket, or what makes a connection and raises OSError where it cannot. `most`: as MOST."""
         self._listener = listener
         self._dial = _unix(target) if isinstance(target, str) else target
         self._poll = select.epoll()
         self._ends: dict[int, _End] = {}
+        self._most = most
+        self._full = False
+        """Nothing is accepted until a connection ends: a listener that is polled and left alone would spin."""
         self._wake, self._stop = socket.socketpair()
         listener.setblocking(False)
         self._poll.register(listener.fileno(), select.EPOLLIN)
@@ -71,6 +76,8 @@ class Relay:
         try:
             near, _ = self._listener.accept()
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._ends:
+                return self._pause()
             if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.EINTR):
                 return
             raise
@@ -88,6 +95,12 @@ class Relay:
             self._poll.register(end.sock.fileno(), 0)
         for end in ends:
             self._listen_for(end)
+        if self.open_connections >= self._most:
+            self._pause()
+
+    def _pause(self) -> None:
+        self._full = True
+        self._poll.modify(self._listener.fileno(), 0)
 
     def _advance(self, end: _End, events: int) -> None:
         try:
@@ -151,6 +164,9 @@ class Relay:
                 if not each.gone:
                     self._poll.unregister(each.sock.fileno())  # closing alone does not, where another descriptor is open
                 each.sock.close()
+        if self._full:
+            self._full = False
+            self._poll.modify(self._listener.fileno(), select.EPOLLIN)
 
     def _close_all(self) -> None:
         for end in list(self._ends.values()):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from amem.sandbox.run import Running
 
 _CONNECT_S = 5.0
+_MOST = 128
+"""Connections of all ports together: what is inside could else use up the launcher's descriptors, and with them the egress (shown)."""
 
 
 class Ports:
@@ -28,6 +30,7 @@ class Ports:
     def __init__(self, ports: tuple[int, ...], host_ports: tuple[int, ...]) -> None:
         self._ports = ports
         self._host_ports = host_ports
+        self._most = max(1, _MOST // max(1, len(ports) + len(host_ports)))
         self._relays: list[relay.Relay] = []
         self._threads: list[threading.Thread] = []
         self._pool: list[int] = []
@@ -67,7 +70,7 @@ class Ports:
             self._pool.clear()
 
     def _join(self, listener: socket.socket, dial: Callable[[], socket.socket]) -> None:
-        found = relay.Relay(listener, dial)
+        found = relay.Relay(listener, dial, self._most)
         thread = threading.Thread(target=found.serve, name="amem-port", daemon=True)
         self._relays.append(found)
         self._threads.append(thread)

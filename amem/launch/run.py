@@ -305,12 +305,15 @@ def confine(
                 with _watched(sitting, note) as watched:
                     attend(watched, running)
             finally:
+                known = worktree.changed(before, care.marks(ready.plan.place, ready.tree, sandbox.protect))
+                _tell_left(sitting, known, began)
                 if store is not None:
                     store.take(ready.id, "after")
-            known = worktree.changed(before, care.marks(ready.plan.place, ready.tree, sandbox.protect))
-            _tell_left(sitting, known, began)
-        except AmemError as error:
-            outcome.exit, outcome.reason = error.exit_code, error.message
+        except BaseException as error:
+            for sentence in outcome.notes:  # a session may have brought this about: what it left is told all the same
+                note(sentence)
+            if isinstance(error, AmemError):
+                outcome.exit, outcome.reason = error.exit_code, error.message
             raise
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))

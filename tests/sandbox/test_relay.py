@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from amem.sandbox.relay import Relay, listen
+from amem.sandbox.relay import MOST, Relay, listen
 
 
 class Far:
@@ -48,11 +48,11 @@ class Far:
 
 
 class Joined:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int = MOST) -> None:
         self.path = path
         self.listener = listen(0)
         self.port = self.listener.getsockname()[1]
-        self.relay = Relay(self.listener, str(path))
+        self.relay = Relay(self.listener, str(path), most)
         self.thread = threading.Thread(target=self.relay.serve)
         self.thread.start()
 
@@ -165,6 +165,27 @@ def test_egress_that_hangs_up_ends_the_connection_though_the_client_holds_on(joi
         with joined.connect() as other:
             assert other.recv(1) == b""
         assert joined.relay.open_connections == 0
+
+
+def test_one_connection_too_many_waits_until_another_ends(tmp_path: Path) -> None:
+    joined = Joined(tmp_path / "egress.sock", most=2)
+    far = Far(joined.path, lambda connection: connection.sendall(connection.recv(1) * 2))
+    waiting: list[socket.socket] = []
+    try:
+        held = [joined.connect() for _ in range(2)]
+        waiting = [joined.connect() for _ in range(3)]
+        for near in (*waiting, *held):
+            near.sendall(b"x")
+        for near in held:
+            assert everything(near) == b"xx"  # whoever is not held was there first, and was not taken
+            assert joined.relay.open_connections <= 2
+            near.close()
+        for near in waiting:
+            assert everything(near) == b"xx"
+            near.close()
+    finally:
+        joined.stop()
+        far.close()
 
 
 def test_listens_on_loopback_only() -> None:
