@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from amem.policy import scan_codes, scan_phrases, scan_secrets
+from amem.policy import scan_ciphers, scan_phrases, scan_secrets
 from amem.policy.reasons import visible
-from amem.policy.scan_codes import Cut, cut, opaque, run_together, stretches
+from amem.policy.scan_codes import opaque, stretches
 from amem.policy.scan_needles import Needles
 from amem.policy.scan_phrases import phrases
 from amem.policy.scan_rules import SPACED, UNSPACED
 from amem.policy.scan_secrets import SHOWN, secrets
+from amem.policy.scan_shapes import Cut, cut, run_together
 from amem.policy.scan_text import hidden, mended, odd_characters, plain, unleet
 from amem.policy.scan_words import FOREIGN_SCRIPT, PLAIN, Places, foreign, leet, sentences, trie
 from amem.typed import NamedTuple
@@ -100,7 +101,7 @@ def _cut(text: str) -> Cut:
     return cut(text, plain(text), odd_characters(text), _NEEDLES)
 
 
-_NEEDLES = Needles(scan_phrases.NEEDLES | scan_secrets.NEEDLES | scan_codes.NEEDLES)
+_NEEDLES = Needles(scan_phrases.NEEDLES | scan_secrets.NEEDLES | scan_ciphers.NEEDLES)
 
 
 def _spoken(of: Cut) -> Iterator[Finding]:

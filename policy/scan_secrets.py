@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from amem.policy.scan_codes import Word
 from amem.policy.scan_needles import compiled
+from amem.policy.scan_shapes import Word
 from amem.policy.scan_words import trie
 from amem.typed import NamedTuple
 
