@@ -19,15 +19,15 @@ from amem.harnesses.base import outdated
 from amem.launch import backends
 from amem.model import clock
 from amem.settings import grants as grants_file
-from amem.typed import Any, NamedTuple
+from amem.typed import NamedTuple
 
 SMALL_DISK_BYTES = 1 << 30
 ALARM_DAYS = 7
 CLOCK_SLACK_S = 5.0
 BUILT_YEAR = 2026
 VERSION_S = 20.0
-_BEGINS_ANEW = {"usage.sqlite": "sessions and what was spent", "ledger.sqlite": "tasks and promotions"}
 """For a harness to say its version; some start slowly."""
+_BEGINS_ANEW = {"usage.sqlite": "sessions and what was spent", "ledger.sqlite": "tasks and promotions"}
 
 
 class Line(NamedTuple):
@@ -301,18 +301,17 @@ def _clock(context: Context) -> Line:
 def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
     from amem.launch.plan import beyond, find_program, version_of
 
-    for name in registry.names():
-        if name == "command" or (asked is not None and name != asked):
-            continue
-        harness = registry.load(name)
-        found = find_program(harness, context.environment)
-        if found is not None:
-            version = found.pinned or version_of(found) or _version(found.argv)
-            where = f"{found.pinned} (pinned)" if found.pinned else f"{version}: {found.argv[-1]}"
-            old, unknown = outdated(harness, version), beyond(harness, version)
-            yield Line("harness", name, "weak" if old or unknown else "ok", old or unknown or where, harness.install if old else "")
-        elif asked is not None:
-            yield Line("harness", name, "missing", "not on PATH and not in amem's cache", harness.install)
+    looked_for = {name: registry.load(name) for name in registry.names() if name != "command" and asked in (None, name)}
+    found = {name: program for name, harness in looked_for.items() if (program := find_program(harness, context.environment)) is not None}
+    for name, program in found.items():
+        harness, version = looked_for[name], program.pinned or version_of(program) or _version(program.argv)
+        where = f"{program.pinned} (pinned)" if program.pinned else f"{version}: {program.argv[-1]}"
+        old, unknown = outdated(harness, version), beyond(harness, version)
+        yield Line("harness", name, "weak" if old or unknown else "ok", old or unknown or where, harness.install if old else "")
+    if asked in looked_for and not found:
+        yield Line("harness", asked, "missing", "not on PATH and not in amem's cache", looked_for[asked].install)
+    elif not found and asked is None:
+        yield Line("harness", "programs", "weak", "none is on PATH or in amem's cache", looked_for["claude"].install)
     home = context.environment.get("HOME") or os.path.expanduser("~")
     tables = [registry.load(name) for name in registry.names()]
     logins = [each.name for each in tables if each.login is not None and os.path.isfile(os.path.join(home, each.login.file))]
@@ -335,29 +334,15 @@ def _version(argv: tuple[str, ...]) -> str:
 
 def _print_config(context: Context) -> int:
     """Each value in force, with the file or variable it came from."""
+    from amem.commands.in_force import settings
+
     flags.owner_alone(context, "what is in force")
-    grants = context.grants
-    rows: list[tuple[str, Any, str]] = [("root", context.root.path, _where_root(context))]
-    source = context.root.grants.name
-    rows += [("owner", grants.owner, source), ("default_domain", grants.default_domain or "-", source)]
-    for domain, grant in grants.domains.items():
-        rows.append((f"grants.{domain}", f"default={grant.default} admit_own={str(grant.admit_own).lower()}", source))
-        for pattern, held in grant.principals.items():
-            rows.append((f"grants.{domain}.principals.{pattern}", f"read={held.read} write={str(held.write).lower()}", source))
-    for name, destination in grants.destinations.items():
-        rows.append((f"destinations.{name}", f"ceiling={destination.ceiling} {destination.base_url or ''}".strip(), source))
-    for name, value in (*_fields("gates", grants.gates), *_fields("limits", grants.limits)):
-        rows.append((name, value, source))
+    rows = [("root", str(context.root.path), _where_root(context)), *settings(context.root, context.grants)]
     if context.flags.json:
-        print_json({"config": [{"key": key, "value": str(value), "from": origin} for key, value, origin in rows]})
+        print_json({"config": [{"key": key, "value": value, "from": origin} for key, value, origin in rows]})
     else:
         print(table(["key", "value", "from"], rows, stretch=1))
     return exits.DONE
-
-
-def _fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    for key, held in value._asdict().items():
-        yield f"{name}.{key}", held
 
 
 def _where_root(context: Context) -> str:
