@@ -72,27 +72,51 @@ class Composition:
         import asyncio
         import gc
         from contextlib import AsyncExitStack
-        from zoneinfo import ZoneInfo
-
-        from aiohttp import web
 
         from amem.egress import server
-        from amem.egress.access import Access, Account, granted
         from amem.egress.meter import Meter
-        from amem.egress.reserve import Reservations
-        from amem.launch.inforce import InForce
         from amem.memory.session import open_memory
-        from amem.server.app import McpApp, add_routes, new_worker
-        from amem.server.projection import Projection
+        from amem.server.app import new_worker
 
         _no_core()
-        found, root = self._ready.plan, self._settings.root
-        memory = open_memory(root, self._settings.grants)
+        memory = open_memory(self._settings.root, self._settings.grants)
         session = self.session = self._open(memory)
-        meter = Meter(root)
-        limits = granted(
-            root, self._settings.grants, destination=found.destination, auth=found.auth, domain=session.domain, session=session.id
-        )
+        meter = Meter(self._settings.root)
+        access = self._access(memory, session)
+        self._egress = access, meter
+        worker = new_worker()
+        gc.freeze()  # what was imported stays; no collection during a call has to walk it
+
+        async def serve(doors: Doors, end: asyncio.Event) -> None:
+            async with AsyncExitStack() as stack:
+                stack.callback(memory.close)
+                stack.push_async_callback(asyncio.to_thread, worker.shutdown)
+                stack.push_async_callback(asyncio.to_thread, meter.close)
+                if self._client:
+                    door = await _own_door(memory, session, worker)
+                    stack.push_async_callback(door.cleanup)
+                    doors.open(_accepting(door))
+                listener = await doors.listener(end)
+                if listener is None:
+                    return
+                stack.enter_context(listener)
+                app = server.application(access, meter, extra=lambda app: self._mount(app, memory, session, worker))
+                runner = await server.serve(app, listener)
+                stack.push_async_callback(runner.cleanup)
+                await end.wait()
+
+        return serve
+
+    def _access(self, memory: "Memory", session: "Session") -> "Access":
+        """What the session may do through its egress."""
+        from zoneinfo import ZoneInfo
+
+        from amem.egress.access import Access, Account, granted
+        from amem.egress.reserve import Reservations
+        from amem.launch.inforce import InForce
+
+        found, root, grants = self._ready.plan, self._settings.root, self._settings.grants
+        limits = granted(root, grants, destination=found.destination, auth=found.auth, domain=session.domain, session=session.id)
         # Of the provider's hosts only those that this harness's login needs: a tunnel carries what nobody can meter.
         tunnels = {host: way for host, way in limits["tunnels"].items() if f"{host}:443" in found.harness.tunnel_hosts}
         login = self._ready.login
@@ -105,7 +129,7 @@ class Composition:
         def silent(sentence: str) -> None:
             self.silent = sentence
 
-        access = Access(
+        return Access(
             session=session.id,
             principal=session.principal,
             domain=session.domain,
@@ -123,48 +147,23 @@ class Composition:
             token=self._token,
             pinned=login.secrets if login is not None else (),
             account=Account(login.account) if login is not None and login.account else None,
-            **{
-                **limits,
-                "tunnels": tunnels,
-                "spend": force,
-                "reservations": Reservations(root, ZoneInfo(self._settings.grants.spend_zone)),
-            },
+            **{**limits, "tunnels": tunnels, "spend": force, "reservations": Reservations(root, ZoneInfo(grants.spend_zone))},
         )
 
-        self._egress = access, meter
-        worker = new_worker()
-        gc.freeze()  # what was imported stays; no collection during a call has to walk it
+    def _mount(self, app: "web.Application", memory: "Memory", session: "Session", worker: "ThreadPoolExecutor") -> None:
+        """Put the memory server beside the egress, on the same port."""
+        from amem.server.app import McpApp, add_routes
+        from amem.server.projection import Projection
 
-        def mount(app: web.Application) -> None:
-            # A session that judges sees nothing of the memory, by path neither.
-            projection = None if self._grading is not None else Projection(self._ready.projection)
-            mcp = McpApp(
-                memory, session, token=self._token, board=self._ready.board, worker=worker, projection=projection,
-                grading=self._grading is not None,
-            )  # fmt: skip
-            self._mcp = mcp
-            add_routes(app, mcp)
-            if found.harness.hasty:
-                app.middlewares.append(_holding(mcp))
-
-        async def serve(doors: Doors, end: asyncio.Event) -> None:
-            async with AsyncExitStack() as stack:
-                stack.callback(memory.close)
-                stack.push_async_callback(asyncio.to_thread, worker.shutdown)
-                stack.push_async_callback(asyncio.to_thread, meter.close)
-                if self._client:
-                    door = await _own_door(memory, session, worker)
-                    stack.push_async_callback(door.cleanup)
-                    doors.open(_accepting(door))
-                listener = await doors.listener(end)
-                if listener is None:
-                    return
-                stack.enter_context(listener)
-                runner = await server.serve(server.application(access, meter, extra=mount), listener)
-                stack.push_async_callback(runner.cleanup)
-                await end.wait()
-
-        return serve
+        # A session that judges sees nothing of the memory, by path neither.
+        grading = self._grading is not None
+        projection = None if grading else Projection(self._ready.projection)
+        mcp = self._mcp = McpApp(
+            memory, session, token=self._token, board=self._ready.board, worker=worker, projection=projection, grading=grading
+        )
+        add_routes(app, mcp)
+        if self._ready.plan.harness.hasty:
+            app.middlewares.append(_holding(mcp))
 
     def settle(self) -> "Filed":
         """File what the hooks left, in the session's name, and let go of a task it still holds; once nothing of it runs any more.
