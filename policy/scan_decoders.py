@@ -10,7 +10,8 @@ import binascii
 import re
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+
+from amem.typed import NamedTuple
 
 OPAQUE_LENGTH = 256
 """An encoded stretch of this many characters that cannot be read is a finding of its own."""

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from amem.policy.scan_decoders import HEX_ALONE, SPELLING
 from amem.policy.scan_memo import Memo
 from amem.policy.scan_needles import Needles
+from amem.typed import NamedTuple
 
 TRAILING = ".,;:)\"'"
 """What may stick to the end of a word."""

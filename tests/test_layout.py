@@ -12,7 +12,7 @@ ADAPTERS = "harnesses"
 
 
 def folders() -> list[Path]:
-    places = [*(PROJECT / name for name in (*LINKED, "scripts", "examples")), *(PROJECT / "amem").iterdir()]
+    places = [*(PROJECT / name for name in (*LINKED, "scripts", "examples", "amem")), *(PROJECT / "amem").iterdir()]
     return sorted(place for place in places if (place / "README.md").is_file() and not place.is_symlink())
 
 
@@ -31,7 +31,7 @@ def test_a_readme_names_each_module_of_its_folder_and_no_other(folder: Path) -> 
     said = (folder / "README.md").read_text()
     rows = re.findall(r"(?m)^\| ([^|]*) \|", said[: said.find("\n## ")])
     named = {name.removesuffix(".py") for row in rows for name in re.findall(r"`([a-z_./-]+)`", row)}
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
     if folder.name != ADAPTERS:
         assert {module for module in modules if not re.search(rf"(?<![\w-]){module}(?![\w-])", said)} == set()
     assert {name for name in named if not (folder / name).exists() and name.split("/")[0] not in modules} == set()

@@ -6,10 +6,10 @@ What may hold a secret, a server's password or a webhook's path, is not shown.
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
 
 from amem.settings.grants import Grants
 from amem.settings.root import Root
+from amem.typed import Any, NamedTuple
 
 _UNIT = re.compile(r"_(?:bytes|s)$")
 """A field names its unit, the file's key does not: `memory_bytes` is `memory = "8G"`."""
