@@ -495,6 +495,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "listen": _listen,
     "sockets": _sockets,
     "private": lambda context: mounts.make_private(),
+    "terminals": lambda context: mounts.terminals(),
     "take": _take,
     "become": _become,
     "root": lambda context, scratch: mounts.new_root(scratch),

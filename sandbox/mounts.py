@@ -41,6 +41,38 @@ def take(source: str, attributes: int, userns: int = -1, *, real: bool) -> int:
     return fd
 
 
+def terminals() -> None:
+    """Have the terminals this process was started with through a read-only mount and as open files of its own.
+
+    On the owner's, whatever is inside could give the device to other users (fchmod) and leave the shell that starts amem with
+    reads that do not wait (O_NONBLOCK). A terminal that belongs to another user (after `su`) stays as it is: nobody inside may change it.
+    """
+    own: dict[int, int] = {}
+    for fd in (0, 1, 2):
+        if not os.isatty(fd):
+            continue
+        about = os.fstat(fd)
+        try:
+            if about.st_rdev not in own:
+                own[about.st_rdev] = _opened_read_only(os.ttyname(fd))
+            if os.path.samestat(about, os.fstat(own[about.st_rdev])):
+                os.dup2(own[about.st_rdev], fd)
+        except OSError:
+            continue
+    for fd in own.values():
+        os.close(fd)
+
+
+def _opened_read_only(device: str) -> int:
+    """A device, open both ways: what a read-only mount holds back is a change of its owner or mode. Raises OSError."""
+    tree = calls.open_tree(device, recursive=False)
+    try:
+        calls.set_attributes(tree, calls.ATTR_RDONLY | calls.ATTR_NOSUID | calls.ATTR_NOEXEC, device)
+        return os.open(f"/proc/self/fd/{tree}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    finally:
+        os.close(tree)
+
+
 def new_root(scratch: str) -> None:
     """A tmpfs over `scratch`, private to this namespace, becomes the root to be; go there."""
     calls.mount("amem", scratch, "tmpfs", calls.MS_NOSUID | calls.MS_NODEV, "mode=755,size=8m,nr_inodes=4096")

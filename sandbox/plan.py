@@ -15,7 +15,7 @@ from amem.typed import NamedTuple
 _RDONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
 READ_ONLY = _RDONLY | _NOSUID | _NODEV
 READ_WRITE = _NOSUID | _NODEV
-_DEVICE = _NOSUID | _NOEXEC
+_DEVICE = _RDONLY | _NOSUID | _NOEXEC
 
 ROOT_UNMAPPED = "started by root on a file system without idmapped mounts: outside, this session is root without powers (weaker)"
 
@@ -49,6 +49,7 @@ LAYERS = (
     "score",
     "scrub",
     "orphan",
+    "terminals",
     "pins",
     "protect",
     "nesting",
@@ -122,6 +123,7 @@ def plan(spec: SandboxSpec, host: HostFacts, without: frozenset[str] = frozenset
         *(Step("listen", (port,)) for port in spec.host_ports),
         *((Step("sockets", (SOCKETS,)),) if spec.ports else ()),
         Step("private"),
+        *((Step("terminals", (), "terminals"),) if spec.interactive else ()),
         *(
             Step("take", (bind.target, bind.source, READ_WRITE if bind.writable else READ_ONLY, bind.real))
             for bind in placed

@@ -374,6 +374,7 @@ class _Terminal:
         self.lent = True
         """The harness starts in the foreground."""
         self._saved = termios.tcgetattr(fd)
+        self._waits = os.get_blocking(fd)
         self._group = os.getpgrp()
 
     @property
@@ -402,6 +403,7 @@ class _Terminal:
         with suppress(OSError, termios.error):  # the terminal may be gone: then there is nothing to give back
             os.tcsetpgrp(self.fd, self._group)
             termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
+            os.set_blocking(self.fd, self._waits)
 
     def suspend(self, wants_terminal: bool) -> None:
         """The harness stopped: stop the whole job, as its shell expects."""

@@ -195,8 +195,9 @@ INIT = 1
 without a descriptor left, it could do neither (shown)."""
 
 NEW_NAMESPACES = 0x7E020000 | 0x80
-TTY_IOCTLS = (0x5412, 0x541C, 0x541D, 0x5423)
-"""TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: they put text into, or take over, the terminal the session shares with its owner."""
+TTY_IOCTLS = (0x540C, 0x5412, 0x541C, 0x541D, 0x5423)
+"""TIOCEXCL, TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: they put text into, take over, or close for good the terminal that the session
+shares with its owner."""
 FAMILIES = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6. AF_VSOCK, for one, is not bounded by a network namespace before Linux 7.0."""
 NETLINK = 16

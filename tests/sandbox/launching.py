@@ -189,7 +189,7 @@ def _made(who: str, other: bool = False) -> Iterator[Place]:
 def copy_code(target: Path) -> None:
     """The part of amem a launch needs, and the driver."""
     shutil.copytree(ROOT / "sandbox", target / "amem" / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("__init__.py", "errors.py", "exits.py"):
+    for name in ("__init__.py", "errors.py", "exits.py", "typed.py"):
         shutil.copy(ROOT / "amem" / name, target / "amem" / name)
     shutil.copy(DRIVER, target / "driver.py")
     for path in (target, *target.rglob("*")):

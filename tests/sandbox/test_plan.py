@@ -48,8 +48,8 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("take", ("/opt/memory", "/state/memory", READ_ONLY, False)),
         Step("take", ("/srv/tree", "/srv/tree", READ_WRITE, True)),
         Step("take", ("/etc/ssl/certs", "/etc/ssl/certs", READ_ONLY, False)),
-        Step("take", ("/dev/null", "/dev/null", 10, False)),
-        Step("take", ("/dev/tty", "/dev/tty", 10, False)),
+        Step("take", ("/dev/null", "/dev/null", 11, False)),
+        Step("take", ("/dev/tty", "/dev/tty", 11, False)),
         Step("orphan", (), "orphan"),
         Step("root", ("/tmp",)),
         Step("link", ("/bin", "usr/bin")),
@@ -216,9 +216,10 @@ def test_the_whole_plan_without_a_sandbox() -> None:
 
 
 def test_every_layer_can_be_switched_off_alone() -> None:
-    whole = plan(SPEC._replace(protect=GIT_NAMES), HOST)
+    every = SPEC._replace(protect=GIT_NAMES, interactive=True)
+    whole = plan(every, HOST)
     for layer in LAYERS:
-        less = plan(SPEC._replace(protect=GIT_NAMES), HOST, frozenset({layer}))
+        less = plan(every, HOST, frozenset({layer}))
         assert [step for step in whole if step.layer != layer] == list(less)
         assert len(less) < len(whole), layer
 

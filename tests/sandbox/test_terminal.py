@@ -22,13 +22,16 @@ SHELLS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "dash": ["dash", "-i"
 class Terminal:
     """A shell on a pseudo-terminal, and what it showed."""
 
-    def __init__(self, here: Place, shell: str) -> None:
+    def __init__(self, here: Place, shell: str, *, own: bool = False) -> None:
+        """`own`: the terminal belongs to whoever launches, as after a login; not to root, as after `su`."""
         self.here = here
         self.seen = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
                 if ids := here.ids():
+                    if own:
+                        os.chown(os.ttyname(0), ids["user"], -1)
                     os.setgroups([])
                     os.setgid(ids["group"])
                     os.setuid(ids["user"])
@@ -37,6 +40,7 @@ class Terminal:
             finally:
                 os._exit(127)
         self.until(PROMPT)
+        self.device = os.readlink(f"/proc/{self.pid}/fd/0")
 
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())
@@ -54,8 +58,8 @@ class Terminal:
         before, _, self.seen = self.seen.partition(mark)
         return before
 
-    def launch(self, script: str) -> None:
-        asked = {"spec": {"argv": ["sh", "-c", script], "interactive": True}, "report": 3}
+    def launch(self, script: str, **more: object) -> None:
+        asked = {"spec": {"argv": ["sh", "-c", script], "interactive": True}, "report": 3, **more}
         command = self.here.command(asked)
         report = self.here.base / "work" / ".report"
         (self.here.base / "work" / "start.sh").write_text(f"exec {shlex.join(command)} 3>{shlex.quote(str(report))}\n")

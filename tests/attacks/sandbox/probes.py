@@ -444,6 +444,7 @@ def p42() -> Held:
         fcntl.ioctl(terminal, 0x540E, 0)  # TIOCSCTTY
         result = {}
         for name, request in {
+            "TIOCEXCL": 0x540C,
             "TIOCSTI": 0x5412,
             "TIOCLINUX": 0x541C,
             "TIOCSETD": 0x5423,
@@ -723,6 +724,13 @@ def p87() -> Held:
     """The launcher's keys are not searched: the keyring is another, and the call is refused."""
     result = call(nr(250, 219), 10, -3, b"user", f"amem-test-{FACTS['key']}".encode(), 0)
     return -result in (errno.EPERM, errno.ENOKEY), errno.errorcode.get(-result, result)
+
+
+@probe
+def p88() -> Held:
+    """A device is the host's own file: whose it is outside may not give or take it (here it gets the mode it has)."""
+    devices = [f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")]
+    return every({path: fails(lambda path=path: os.chmod(path, os.stat(path).st_mode & 0o777), errno.EROFS) for path in devices})
 
 
 def fds() -> dict[int, str]:
