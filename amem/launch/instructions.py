@@ -6,6 +6,7 @@ request, a dependency, the session before), and a harness obeys it like its user
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +33,10 @@ NAMES = (
 """What the harnesses load by themselves from the folder they start in, and from those above and below it."""
 _MOST = 256
 """Files in one tree; each one that is masked is a mount."""
+_MOST_BYTES = 16 << 20
+_UNREAD = "unread:"
+_RACY_NS = 1_000_000_000
+"""A file changed this recently could change again without a new change time: its text is looked at the next time too."""
 
 
 class State(StrEnum):
@@ -68,28 +73,40 @@ def find(root: Root, place: Place, *, whole: bool) -> tuple[Instruction, ...]:
 
 
 def approve(root: Root, workdir: str, names: tuple[str, ...]) -> None:
-    """Take these files as approved, as they are now."""
+    """Take these files as approved, as they are now. Raises UsageError for one that nobody can have read."""
+    facts = {name: _facts(workdir, name) for name in names}
+    for name, (found, _) in facts.items():
+        if found.startswith(_UNREAD):
+            raise UsageError(f"{name}: {found.removeprefix(_UNREAD)}, so it cannot be approved", hint="amem instructions list")
     with keep.changing(_path(root)) as document:
-        tree = document.setdefault(workdir, {})
-        for name in names:
-            tree[name] = {"digest": digest(workdir, name), "mark": _mark(workdir, name)}
+        document.setdefault(workdir, {}).update({name: {"digest": found, "mark": mark} for name, (found, mark) in facts.items()})
 
 
 def digest(workdir: str, name: str) -> str:
-    """What identifies a file's text, and where it stands if its name is a link."""
-    import hashlib  # ten milliseconds, which a launch pays only when an approved file was touched
+    """What identifies a file's text, and where it stands if its name is a link; `unread:` and why for what is no text."""
+    return _facts(workdir, name)[0]
 
+
+def _facts(workdir: str, name: str) -> tuple[str, str]:
+    """A file's digest, and its mark (empty for none), of one open file: a session could swap two between one look and the next."""
     real = _real(workdir, name)
     if not is_below(real, workdir):
-        return f"link:{real}"
+        return f"link:{real}", ""
     try:
         fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        return f"unreadable:{error.errno}"
+        return f"{_UNREAD}{(error.strerror or str(error)).lower()}", ""
     with os.fdopen(fd, "rb") as content:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return "special"
-        return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            return f"{_UNREAD}not a regular file", ""
+        if about.st_size > _MOST_BYTES:
+            return f"{_UNREAD}larger than {_MOST_BYTES} bytes", ""
+        import hashlib  # ten milliseconds, which a launch pays only when an approved file was touched
+
+        found = hashlib.sha256(content.read(_MOST_BYTES)).hexdigest()
+        settled = os.fstat(fd).st_ctime_ns == about.st_ctime_ns < time.time_ns() - _RACY_NS
+    return f"sha256:{found}", _mark(real, about) if settled else ""
 
 
 def sentence(found: tuple[Instruction, ...], *, masked: bool) -> str | None:
@@ -114,16 +131,19 @@ def _state(workdir: str, name: str, approved: dict[str, str] | None) -> State:
     if approved is None:
         return State.NEW
     # A change time cannot be set back, so what carries the approved mark is the approved text.
-    same = approved["mark"] == _mark(workdir, name) or approved["digest"] == digest(workdir, name)
+    same = approved["mark"] == _mark_now(workdir, name) or approved["digest"] == digest(workdir, name)
     return State.APPROVED if same else State.CHANGED
 
 
-def _mark(workdir: str, name: str) -> str:
+def _mark_now(workdir: str, name: str) -> str | None:
     real = _real(workdir, name)
     try:
-        about = os.lstat(real)
+        return _mark(real, os.lstat(real))
     except OSError:
-        return f"absent:{real}"
+        return None
+
+
+def _mark(real: str, about: os.stat_result) -> str:
     return f"{real}:{about.st_dev}:{about.st_ino}:{about.st_size}:{about.st_ctime_ns}"
 
 
