@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from amem.cli.main import run
 from amem.testing.provider import Running, running
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -84,8 +85,7 @@ def confinement() -> None:
 @pytest.fixture
 def place(tmp_path: Path, confinement: None) -> Place:
     found = Place(tmp_path)
-    made = found.amem("init", "--owner", "human:asf:you")
-    assert made.code == 0, made.err
+    assert run(["--root", str(found.root), "init", "--owner", "human:asf:you"]) == 0
     return found
 
 

@@ -10,7 +10,7 @@ Extension = tuple[int, bytes]
 
 def real(host: str | None) -> bytes:
     """What OpenSSL sends first to `host`."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

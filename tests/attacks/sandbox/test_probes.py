@@ -1,11 +1,13 @@
 """Every probe of the table, in one sandbox for each way of launching; and control runs, where a layer is off and the probe must bite."""
 
+import atexit
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -82,8 +84,17 @@ def relayed(here: Place, stack: ExitStack) -> tuple[list[str], dict[str, Any]]:
 
 
 def imaged(here: Place, stack: ExitStack) -> tuple[list[str], dict[str, Any]]:
-    """An image with this machine's own programs, as links of the same files."""
-    image = here.base / "image"
+    """An image with this machine's own programs."""
+    return [], {"image": _image()}
+
+
+@cache
+def _image() -> str:
+    """Links of the same files, so many that every launch shows the one image."""
+    base = tempfile.mkdtemp(prefix="amem-test-", dir="/tmp")
+    atexit.register(shutil.rmtree, base, ignore_errors=True)
+    os.chmod(base, 0o755)
+    image = Path(base, "image")
     for folder in ("usr/local/bin", "usr/share", "etc/ssl", "opt/amem"):
         (image / folder).mkdir(parents=True)
     names = (
@@ -103,7 +114,7 @@ def imaged(here: Place, stack: ExitStack) -> tuple[list[str], dict[str, Any]]:
             pytest.skip(f"no hard links to this machine's programs can be made here: {copied.stderr[:200]}")
     for name in ("bin", "lib", "lib64", "sbin"):
         (image / name).symlink_to(f"usr/{name}")
-    return [], {"image": str(image)}
+    return str(image)
 
 
 BACKENDS = {"relay": relayed, "image": imaged}
