@@ -20,6 +20,8 @@ export PROMPT
 export QUERY
 
 REAL_HARNESSES ?= claude codex
+# More tests at once than two cores have, since many wait for a program to start, end or give up.
+AT_ONCE = -n 4 --dist worksteal
 
 .PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage savings check fmt test test-real test-other bench bench-peers harnesses image unpack wheel-check
 help: ## this list
@@ -63,7 +65,7 @@ fmt: $(READY) ## format the code
 
 test: $(READY) ## every test that needs no download beyond Python packages
 	@$(BIN)/python -m compileall -q amem egress harnesses ledger policy sandbox
-	@$(BIN)/python -m pytest -q -n 2 -m "not real_harness and not real"
+	@$(BIN)/python -m pytest -q $(AT_ONCE) -m "not real_harness and not real"
 
 build/gateway/bin/litellm: requirements/gateway.txt
 	@$(PYTHON) -m venv build/gateway
@@ -100,7 +102,7 @@ oracle: build/oracle/lib/opa_bindings ## install OPA, which the policy tests com
 
 test-real: $(READY) build/gateway/bin/litellm ## tests on real harness programs, gateways, databases and browsers
 	@$(BIN)/python scripts/install-harnesses.py $(REAL_HARNESSES)
-	@$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "real_harness or real"
+	@$(BIN)/python -m pytest -q $(AT_ONCE) -m "real_harness or real" $$(grep -rlE --include='*.py' 'mark\.real(_harness)?\b' tests | sort)
 
 test-other: ## the sandbox's tests on another Debian's Python and C library, as root [SUITE=sid TESTS=tests/launch]
 	@sh scripts/test-other.sh $(or $(SUITE),trixie) $(TESTS)
