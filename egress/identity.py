@@ -40,7 +40,7 @@ def sentence(destination: str, model: str, code: str, calls: int) -> str:
     return f"{destination} answered {calls} {'call' if calls == 1 else 'calls'} for {model} {how}"
 
 
-_RELEASE = re.compile(r"(?:[-@:](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d{1,3}|preview|exp))*")
+_RELEASE = r"(?:[-@:](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d{1,3}|preview|exp))*"
 """What vendors add to a model's name for one of its releases (2026-11). `claude-sonnet-5-5` is none of `claude-sonnet-5`."""
 
 
@@ -65,7 +65,7 @@ def response_id_class(response_id: str | None) -> str | None:
 def is_release(asked: str, reported: str) -> bool:
     """Whether a reported model is the one that was asked for, or a dated release of it, or the reverse; a gateway's prefix apart."""
     one, other = sorted((_plain(asked), _plain(reported)), key=len)
-    return other.startswith(one) and _RELEASE.fullmatch(other, len(one)) is not None
+    return other.startswith(one) and re.fullmatch(_RELEASE, other[len(one) :]) is not None
 
 
 def _plain(model: str) -> str:

@@ -5,7 +5,6 @@ never waits for a disk. A row is written once (its id is the call's); when the s
 (`fault`) and the egress sends no more calls, because what cannot be counted must not be spent.
 """
 
-import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -188,6 +187,8 @@ class Meter:
         """Write the rows; those that could not be written stay and are tried with the next ones."""
         if not pending:
             return
+        import json  # a launch reads this module before its harness runs
+
         try:
             connection.execute("begin immediate")
             try:
@@ -202,10 +203,10 @@ class Meter:
             except BaseException:
                 connection.execute("rollback")
                 raise
-            self._to_disk()
+            to_disk(self._path)
         except Exception as error:  # an outer edge: a row that nobody can write must stop the calls, not this thread
             if self.fault is None:
-                import logging  # a launch reads this module before its harness runs
+                import logging
 
                 logging.getLogger(__name__).exception("the usage store cannot be written")
             self.fault = f"the usage store cannot be written: {error}"
@@ -214,20 +215,27 @@ class Meter:
             pending.clear()
             self._judged = 0
 
-    def _to_disk(self) -> None:
-        """Wait until what was committed is on the disk. SQLite would do so under its lock, and every reservation would wait for it."""
+
+def to_disk(path: Path, *, folder: bool = False) -> None:
+    """Wait until what was committed is on the disk; with `folder`, the log's own name too, which may be new. Raises OSError.
+
+    SQLite would do so under its lock, and every reservation would wait for it.
+    """
+    for name in (f"{path}-wal", *((path.parent,) if folder else ())):
         try:
-            descriptor = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:  # it was taken into the file, which SQLite does durably
             return
         try:
-            os.fdatasync(descriptor)
+            (os.fsync if folder else os.fdatasync)(descriptor)
         finally:
             os.close(descriptor)
 
 
 def keep(root: Root, rows: Iterable[CallRow]) -> None:
     """Write rows at once, in one transaction: what a harness itself reports after a session. Raises database.Error."""
+    import json
+
     with _opened(root) as connection:
         connection.execute("begin immediate")
         try:
@@ -288,13 +296,21 @@ _RANKS = "case label when 'public' then 0 when 'internal' then 1 else 2 end"
 
 
 def start_session(root: Root, row: Mapping[str, Any]) -> None:
-    """Keep a session that starts: the columns from `id` to `started_at`. Raises ValueError for another, database.Error for the same id."""
+    """Keep a session that starts, on the disk. Raises as `enter_session` does."""
+    with _opened(root) as connection:
+        enter_session(connection, row)
+
+
+def enter_session(connection: database.Connection, row: Mapping[str, Any]) -> None:
+    """The row of a session that starts, with the columns from `id` to `started_at`; as durable as the connection is.
+
+    Raises ValueError for another column, database.Error for the same id.
+    """
     unknown = set(row) - set(_SESSION_COLUMNS)
     if unknown:
         raise ValueError(f"not of a session: {sorted(unknown)}")
     values = tuple(row.get(name) for name in _SESSION_COLUMNS)
-    with _opened(root) as connection:
-        connection.execute(f"insert into sessions({', '.join(_SESSION_COLUMNS)}) values ({', '.join('?' * len(values))})", values)
+    connection.execute(f"insert into sessions({', '.join(_SESSION_COLUMNS)}) values ({', '.join('?' * len(values))})", values)
 
 
 def raise_label(root: Root, session: str, label: str) -> None:

@@ -6,7 +6,6 @@ Each knows the few names that are asked of it at import; anything else is got fr
 
 import sys
 from contextlib import contextmanager
-from importlib import import_module
 from types import ModuleType
 
 from amem.typed import Any, Callable, Iterator, NamedTuple, TypeVar
@@ -17,7 +16,8 @@ class _StandIn(ModuleType):
         if name.startswith("__"):  # the import system asks whether it is a package
             raise AttributeError(name)
         _forget(self)
-        return getattr(import_module(self.__name__), name)
+        __import__(self.__name__)
+        return getattr(sys.modules[self.__name__], name)
 
 
 def _cleandoc(text: str) -> str:
@@ -83,6 +83,8 @@ STAND_INS: dict[str, dict[str, Any]] = {
     "gettext": {"gettext": str, "ngettext": _ngettext},
     "string": {"ascii_letters": _LETTERS + _LETTERS.upper(), "digits": "0123456789", "hexdigits": "0123456789abcdefABCDEF"},
     "uuid": {"UUID": _UUID},
+    # Of the streams that a process has; they live as long as it does.
+    "weakref": {"WeakKeyDictionary": dict},
     "urllib.parse": {"quote_from_bytes": _quote_from_bytes},
 }
 

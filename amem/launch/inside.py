@@ -14,7 +14,8 @@ from amem.launch.plan import PORT
 from amem.settings.root import Root
 
 _PACKAGE = Path(amem.__file__).parent
-_MODULES = ("__init__.py", "hooks/*.py", "sandbox/__init__.py", "sandbox/relay.py")
+_FILES = ("__init__.py", "sandbox/__init__.py", "sandbox/relay.py")
+_FOLDER = "hooks"
 _PROGRAM = """\
 {start}
 import sys; sys.path.append({library!r})
@@ -50,7 +51,8 @@ def write_own_bin(home: str, port: int) -> None:
 
 def memory_dir(root: Root, *, image: bool = False) -> Path:
     """The folder for this version of amem; made on first use, whole or not at all."""
-    sources = {str(path.relative_to(_PACKAGE)): path for pattern in _MODULES for path in sorted(_PACKAGE.glob(pattern))}
+    hooks = (f"{_FOLDER}/{name}" for name in sorted(os.listdir(_PACKAGE / _FOLDER)) if name.endswith(".py"))
+    sources = {name: _PACKAGE / name for name in (*_FILES, *hooks)}
     program = _program(IMAGE_PYTHON if image else os.path.realpath(sys.executable), "/opt/memory/lib")
     marks = "".join(f"{name} {(found := path.stat()).st_mtime_ns} {found.st_size}\n" for name, path in sources.items())
     # A checksum is enough to tell versions of our own files apart, and hashlib would cost the launch 20 ms.

@@ -280,8 +280,8 @@ def confine(
         sitting = seated()
         outcome = sitting.outcome
         # Whoever closes a store last writes its log back, and waits for the disk: that is done once, at the end.
-        usage = meter.connect(settings.root.usage)
-        meter.start_session(settings.root, _row(sitting, settings))
+        usage = meter.connect(settings.root.usage, durable=False)
+        meter.enter_session(usage, _row(sitting, settings))
         try:
             began, before = (
                 (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),
@@ -294,6 +294,12 @@ def confine(
                 sitting.served.ready()
             running = stage.start(sandbox)
             started = True
+            try:
+                # No call is served before the session is on the disk; the harness has begun to load itself meanwhile.
+                meter.to_disk(settings.root.usage, folder=True)
+            except OSError:
+                running.kill()
+                raise
             if ready.door is not None:
                 running.listener_fd = ready.door.take()
             _tell_bounds(running, ready, bounded, note)

@@ -37,9 +37,9 @@ TREE_FILES = 20_000
 PEERS = Path(__file__).resolve().parents[2] / "build" / "peers"
 COLD = """
 import sys; sys.path.insert(0, sys.argv[1])
-from amem.sandbox import spec
 from amem.sandbox.child import fork_stage
 stage = fork_stage()
+from amem.sandbox import spec
 work, home = sys.argv[2:4]
 env = tuple(spec.base_env({}, "/home/agent", "agent").items())
 asked = spec.SandboxSpec(argv=("/bin/true",), env=env, workdir=work, cwd=work, home=home, port=7431)
