@@ -6,7 +6,7 @@ import click
 
 from amem import exits
 from amem.cli.context import Context
-from amem.cli.output import print_json, table
+from amem.cli.output import one_line, print_json, table
 from amem.commands import flags
 
 
@@ -46,7 +46,7 @@ def unpack(context: Context, source: str | None) -> int:
     if context.flags.json:
         print_json({"id": found.id, "digest": found.digest, "harnesses": found.harnesses})
     else:
-        print(f"{found.id}: {_versions(found.harnesses) or 'no harness of amem is in it'}")
+        print(one_line(f"{found.id}: {_versions(found.harnesses) or 'no harness of amem is in it'}"))
     return exits.DONE
 
 

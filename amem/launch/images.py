@@ -236,7 +236,9 @@ def _extract(stream: IO[bytes], target: Path) -> str:
         with tarfile.open(fileobj=cast(IO[bytes], digest), mode="r|*") as archive:
             # What may be taken is settled here: Python before 3.11.4 has no filters, and one from 3.12 on asks for their name.
             trusted: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
-            archive.extractall(target, _members(archive, os.path.realpath(target)), numeric_owner=True, **trusted)
+            # Not `extractall`: it gives folders their owner and mode at the end, by names that may lead out of the image by then (shown).
+            for member in _members(archive, os.path.realpath(target)):
+                archive.extract(member, target, numeric_owner=True, **trusted)
     except (tarfile.TarError, EOFError) as error:
         raise IntegrityError(f"the archive cannot be unpacked: {error}", hint="make image") from error
     while digest.read(_PIECE_BYTES):

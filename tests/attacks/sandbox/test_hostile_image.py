@@ -1,11 +1,14 @@
 """An image whose links lead out of it: what they name on this machine is neither shown nor written."""
 
 import io
+import json
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from amem.cli.main import run
 from amem.errors import AmemError
 from amem.launch import images
 from amem.settings.root import Root
@@ -101,6 +104,27 @@ def test_an_archive_that_climbs_out_is_refused_whole(tmp_path: Path, root: Root,
     assert not list((root.state / "image").glob(".part-*"))
 
 
+@pytest.mark.parametrize("again", ["link", "hard link"])
+def test_a_folder_of_this_machine_is_neither_given_away_nor_opened(tmp_path: Path, root: Root, again: str) -> None:
+    """A folder that was named through a link, which then leads elsewhere: by that name its owner, mode and time are no longer its own."""
+    secret = tmp_path / "home/secret"
+    secret.mkdir(parents=True, mode=0o700)
+    before = secret.stat()
+    folder = member("way/secret", tarfile.DIRTYPE, mode=0o755)
+    folder.uid = folder.gid = 4242
+    anew = (member("way", tarfile.SYMTYPE, str(secret.parent)), b"")
+    if again == "hard link":
+        anew = (member("way", tarfile.LNKTYPE, "usr/aim"), b"")
+    members = (
+        (member("usr/own", tarfile.DIRTYPE, mode=0o755), b""), (member("way", tarfile.SYMTYPE, "usr/own"), b""), (folder, b""),
+        (member("usr/aim", tarfile.SYMTYPE, str(secret.parent)), b""), anew,
+    )  # fmt: skip
+    with suppress(AmemError):
+        images.unpack(root, archive(tmp_path, *members))
+    after = secret.stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (before.st_mode, before.st_uid, before.st_mtime_ns)
+
+
 def test_devices_and_special_bits_are_not_unpacked(tmp_path: Path, root: Root) -> None:
     found = images.unpack(
         root,
@@ -112,6 +136,13 @@ def test_devices_and_special_bits_are_not_unpacked(tmp_path: Path, root: Root) -
     assert (found.path / "usr/bin/su").stat().st_mode & 0o7777 == 0o755
     assert (found.path / "usr/bin/open").stat().st_mode & 0o7777 == 0o755
     assert sorted(path.name for path in (found.path / "usr").iterdir()) == ["bin"]
+
+
+def test_what_an_image_says_of_itself_is_inert_on_a_terminal(tmp_path: Path, root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--root", str(root.path), "init", "--owner", "human:asf:you"]) == 0
+    said = (member("opt/amem/image.json"), json.dumps({"harnesses": {"claude\x1b[2J": "1\x1b]0;title\x07"}}).encode())
+    assert run(["--root", str(root.path), "image", "unpack", "--from", archive(tmp_path, said)]) == 0
+    assert "claude\\x1b[2J 1\\x1b]0;title\\x07" in capsys.readouterr().out
 
 
 def test_what_is_no_root_file_system_is_refused(tmp_path: Path, root: Root) -> None:
