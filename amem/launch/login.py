@@ -229,11 +229,23 @@ def _strings(value: Any) -> list[str]:
 
 
 def _shape(data: bytes) -> Any:
-    """The keys and kinds of a login's JSON, and what a refresh never changes; None for what is no JSON."""
+    """The keys and kinds of a login's JSON, and what a refresh never changes; None for what is no JSON, or not to every reader the same:
+    the harness on the host would refuse it, and its owner be logged out, or take another of two members than was judged here."""
     try:
-        return _kinds(json.loads(data))
+        return _kinds(json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_number))
     except (ValueError, RecursionError):
         return None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a member is there twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
 
 
 def _kinds(value: Any) -> Any:
@@ -246,6 +258,8 @@ def _kinds(value: Any) -> Any:
         if len(value) < SHORTEST_SECRET or _TOKEN.fullmatch(value) is None or _ACCOUNT.fullmatch(value) is not None:
             return ("text", value)  # whose account, which host to send it to: the harness on the host would believe it
         return ("token", _subject(value))
+    if isinstance(value, float) and abs(value) == float("inf"):
+        raise ValueError("a number that is too large")
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
 
 

@@ -53,6 +53,26 @@ def carried_home(tmp_path: Path, went_in: bytes, came_back: bytes) -> bytes:
     return host.read_bytes()
 
 
+FRESH = json.dumps(WENT_IN | REFRESHED)
+
+
+@pytest.mark.parametrize(
+    "came_back",
+    [
+        FRESH.replace("1990000009999", "NaN").encode(),
+        FRESH.replace("1990000009999", "Infinity").encode(),
+        FRESH.replace("1990000009999", "1e999").encode(),
+        FRESH.replace("{", '{"access_token": "https://evil.example/", ', 1).encode(),
+        FRESH.encode("utf-16"),
+        FRESH.encode("utf-8-sig"),
+    ],
+    ids=["not a number", "infinity", "beyond numbers", "a member twice", "utf-16", "byte order mark"],
+)
+def test_what_is_not_the_same_json_to_every_reader_does_not_come_home(tmp_path: Path, came_back: bytes) -> None:
+    went_in = json.dumps(WENT_IN).encode()
+    assert carried_home(tmp_path, went_in, came_back) == went_in
+
+
 def test_new_tokens_come_home(tmp_path: Path) -> None:
     fresh = json.dumps(WENT_IN | REFRESHED).encode()
     assert carried_home(tmp_path, json.dumps(WENT_IN).encode(), fresh) == fresh
