@@ -11,12 +11,11 @@ use. The compiled API of regorus is not used: it turns an error inside a denial 
 import hashlib
 import itertools
 import json
-import operator
 import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -28,6 +27,7 @@ from amem.model.label import Label
 from amem.policy import reasons
 from amem.policy.decision import Decision, Reason
 from amem.policy.grants import beyond, grants_data, narrow, resolver
+from amem.policy.outline import NESTING_LIMIT, TOO_DEEP, Concern, Guard, concerns, may_deny, nesting, sees
 from amem.policy.request import (
     ADMIT,
     APPROVE,
@@ -44,7 +44,7 @@ from amem.policy.request import (
     replaced,
 )  # fmt: skip
 
-__all__ = ["BUILTIN", "LABELS", "PolicyEngine", "builtin", "grants_data", "load", "outline", "sources", "syntax"]
+__all__ = ["BUILTIN", "LABELS", "PolicyEngine", "builtin", "grants_data", "load", "sources", "syntax"]
 
 BUILTIN = Path(__file__).with_name("rego")
 _BASE = "amem.rego"
@@ -57,8 +57,6 @@ _PAGES: Mapping[str, str] = {
 Module = tuple[str, str]
 """A module's name, for messages, and its text."""
 
-NESTING_LIMIT = 2048
-"""Of `nesting`: regorus' parser takes up to 80 µs for each (0.13, ten brackets in each other), with the GIL held."""
 _CACHED = 1024
 _ENGINES_PER_THREAD = 32
 _WHERE = re.compile(r"--> (\S+:\d+:\d+)")
@@ -67,7 +65,6 @@ _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _REVIEWS = (None, "human")
 _UNSTEADY = re.compile(r"\b(?:time|rand|uuid|http|opa|net)\s*\.")
 """Builtins whose answer may change from one evaluation to the next; a mention in a comment counts."""
-_INPUT = re.compile(r"\binput\b(?:\.([A-Za-z_]\w*))?", re.ASCII)
 _CANONICAL = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
 _word = json.encoder.encode_basestring_ascii
 """One form of a value: what the digest is over, and of which an evaluation sees the fields that it can name."""
@@ -138,7 +135,7 @@ class PolicyEngine:
         """`sha256:` and 16 digits over the modules, rules and exceptions, in order."""
         self.data_version = _version([(self._data_json,)])
         """The same over the data."""
-        self._concerns: Mapping[Rule, Sequence[_Concern]] = {}
+        self._concerns: Mapping[Rule, Sequence[Concern]] = {}
         if self._rules or not self._paged:
             modules = self._modules[:1] if self._paged else self._modules  # the pages are ours: the self-test looks at them
             for domain in dict.fromkeys(("", *(rule.domain or "" for rule in self._rules))):
@@ -167,7 +164,7 @@ class PolicyEngine:
         try:
             found = self._said(way, _DECISION, _object(fields, way.sees))
             denials: Any = ()
-            if way.rules and _may_deny(way.guards, request):
+            if way.rules and may_deny(way.guards, request):
                 denials = self._said(way, _DENY, _object(fields, way.rules_see))
         except BaseException as error:  # a panic of regorus is a BaseException
             _running.engines.pop((self._serial, way.names), None)
@@ -279,7 +276,7 @@ class PolicyEngine:
             modules = self._modules if page is None else tuple(one for one in self._modules if one[0] in (_BASE, page))
             asked = {"action": action, "domain": domain}
             rules: list[Rule] = []
-            guards: list[_Guard] = []
+            guards: list[Guard] = []
             for rule in self._of(domain):
                 concerns = [concern for concern in self._concerns[rule] if concern.asked.items() <= asked.items()]
                 guards += [concern.guard for concern in concerns]
@@ -287,8 +284,8 @@ class PolicyEngine:
             way = _Way(
                 modules,
                 tuple(rules),
-                _sees(text for _, text in modules),
-                _sees(rule.text for rule in rules),
+                sees(text for _, text in modules),
+                sees(rule.text for rule in rules),
                 tuple(guards),
                 (page or "", *(f"{rule.domain} {rule.policy}" for rule in rules)),
             )
@@ -318,7 +315,7 @@ class _Way(NamedTuple):
     """The fields of the input that the modules can see: two requests that differ in no other get one answer. None is all."""
     rules_see: tuple[str, ...] | None
     """The same of the rules."""
-    guards: "tuple[_Guard, ...]"
+    guards: "tuple[Guard, ...]"
     """Of each denial of the rules."""
     names: tuple[str, ...]
     """The page, and the rules."""
@@ -376,29 +373,10 @@ def load(
     return PolicyEngine(sources(policy_dir), data, rules, exemptions, clock=clock)
 
 
-class Outline(NamedTuple):
-    """What a module defines and calls, by its syntax."""
-
-    rules: frozenset[str]
-    """The names it defines; a name with a path is its first part."""
-    calls: frozenset[str]
-    denials: frozenset[str | None]
-    """The policy that each head of `deny` names; None for a head of another form."""
-
-
-def outline(name: str, text: str) -> Outline:
-    """The outline of a module that loads. Raises ConfigError."""
-    rules: set[str] = set()
-    calls: set[str] = set()
-    denials: set[str | None] = set()
-    found = syntax(name, text)["rules"]
-    for rule in found:
-        head = _head(rule)
-        rules.add(head[0])
-        if head[0] == "deny":
-            denials.add(head[1])
-    calls.update(_calls(found))
-    return Outline(frozenset(rules), frozenset(calls), frozenset(denials))
+@lru_cache(_CACHED)
+def _concerns(name: str, text: str) -> tuple[Concern, ...]:
+    """See `outline.concerns`. Kept: to get the tree takes most of a reload, and most of the rules were in force before."""
+    return concerns(syntax(name, text))
 
 
 def syntax(name: str, text: str) -> Any:
@@ -409,160 +387,6 @@ def syntax(name: str, text: str) -> Any:
     engine.set_rego_v0(False)
     _add(engine, name, text)
     return json.loads(engine.get_ast_as_json())[0]["ast"]
-
-
-_Test = tuple[str, Callable[[str, Any], bool], Any]
-"""A field of the input, and what must hold of it beside what."""
-_Guard = tuple[_Test, ...]
-
-
-class _Concern(NamedTuple):
-    """What one denial of a rule asks for first: of a request that does not have it, it neither holds nor errs."""
-
-    asked: Mapping[str, str]
-    """What `action` and `domain` must be: both, one or none of them."""
-    guard: _Guard
-    """The other tests."""
-
-
-@lru_cache(_CACHED)
-def _concerns(name: str, text: str) -> tuple[_Concern, ...]:
-    """What each denial of a module asks for in its first statements, as far as they are tests that `_TESTS` knows.
-
-    It is kept: to get the syntax tree takes most of the time of a reload, and most of the rules are those that were in force before.
-    """
-    return tuple(
-        _first_asked(body)
-        for rule in syntax(name, text)["rules"]
-        if _head(rule)[0] == "deny"
-        for body in rule.get("Spec", {}).get("bodies") or [{}]
-    )
-
-
-def _first_asked(body: Any) -> _Concern:
-    asked: dict[str, str] = {}
-    guard: list[_Test] = []
-    for statement in body.get("query", {}).get("stmts", ()):
-        found = None if statement.get("with_mods") else _tested(statement["literal"].get("Expr", {}).get("expr", {}))
-        if found is None:
-            break
-        field, test, value = found
-        if test is operator.eq and field in ("action", "domain") and not guard:
-            if asked.setdefault(field, value) != value:
-                break
-        else:
-            guard.append(found)
-    return _Concern(asked, tuple(guard))
-
-
-def _tested(expr: Any) -> _Test | None:
-    """The field that an expression looks at, and how, when it is a test of one field against words that are written out."""
-    match expr:
-        case {"BoolExpr": {"op": str(name), "lhs": left, "rhs": {"String": {"value": str(word)}}}}:
-            wanted: Any = word
-        case {"Call": {"fcn": called, "params": [left, {"String": {"value": str(word)}}]}}:
-            name, wanted = _path(called), word
-        case {"Membership": {"key": None, "value": left, "collection": {"Set": {"items": items}}}}:
-            name, wanted = "in", [item["String"]["value"] for item in items if "String" in item]
-            if len(wanted) < len(items):
-                return None
-        case _:
-            return None
-    place, _, field = _path(left).partition(".")
-    if name not in _TESTS or place != "input" or not field.isidentifier() or field == "grant":
-        return None
-    return field, _TESTS[name], wanted
-
-
-_TESTS: Mapping[str, Callable[[str, Any], bool]] = {
-    "Eq": operator.eq,
-    "Ne": operator.ne,
-    "in": lambda value, words: value in words,
-    "startswith": str.startswith,
-    "endswith": str.endswith,
-    "contains": operator.contains,
-}
-
-
-def _may_deny(guards: Iterable[_Guard], request: Request) -> bool:
-    """Whether what any of the denials asks for first is there. Where a value is no word its rule shall say, which may err."""
-    asked = {**request.input, "action": request.action}
-    for guard in guards:
-        for field, test, wanted in guard:
-            value = asked.get(field)
-            if not isinstance(value, str) and field in asked:
-                return True
-            if value is None or not test(value, wanted):
-                break
-        else:
-            return True
-    return False
-
-
-def fields_of(text: str) -> frozenset[str] | None:
-    """The fields of `input` that a module may read, by its text: every mention counts; None where one does not name a field."""
-    found = _INPUT.findall(text)
-    return None if "" in found else frozenset(found)
-
-
-def _sees(texts: Iterable[str]) -> tuple[str, ...] | None:
-    """The fields of `input` that any of some modules may read, in order; the action is always one. None is all."""
-    found = [fields_of(text) for text in texts]
-    return None if None in found else tuple(sorted({"action"}.union(*(each for each in found if each is not None))))
-
-
-def _head(rule: Any) -> tuple[str, str | None]:
-    """The name a rule defines, and the policy that its member names when it adds an object to a set."""
-    kind, body = next(iter(rule.items()))
-    if kind != "Spec":  # `default name := …`
-        return _path(body.get("refr")).split(".")[0], None
-    shape, head = next(iter(body["head"].items()))
-    name = _path(head.get("refr")).split(".")[0]
-    if shape != "Set" or _path(head["refr"]) != name or not isinstance(head.get("key"), dict):
-        return name, None
-    fields = head["key"].get("Object", {}).get("fields", [])
-    written = [(key.get("String", {}).get("value"), value.get("String", {}).get("value")) for _, key, value in fields]
-    named = [value for key, value in written if key in ("policy", None)]  # a key that is worked out may come to be any
-    return name, named[0] if len(named) == 1 else None
-
-
-def _calls(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if "fcn" in node:
-            yield _path(node["fcn"])
-        for below in node.values():
-            yield from _calls(below)
-    elif isinstance(node, list):
-        for below in node:
-            yield from _calls(below)
-
-
-def _path(reference: Any) -> str:
-    """A name with its path, `net.cidr_contains`; `?` for a reference of another form."""
-    match reference:
-        case {"Var": {"value": str(name)}}:
-            return name
-        case {"RefDot": {"refr": below, "field": [_, str(field)]}}:
-            return f"{_path(below)}.{field}"
-        case _:
-            return "?"
-
-
-def nesting(text: str) -> int:
-    """What brackets in brackets cost the parser, which goes through each twice: two to the power of its depth, from the fourth on."""
-    depth = cost = 0
-    for found in _BRACKETS.finditer(text):
-        if found[1]:
-            depth += 1
-            cost += max(0, (1 << min(depth, 40)) - 8)
-        elif found[2]:
-            depth = max(0, depth - 1)
-    return cost
-
-
-TOO_DEEP = "brackets stand too deep in brackets"
-_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|#[^\n]*|([\[{])|([\]}])')
-"""Strings and comments are passed over: a bracket in them closes none."""
 
 
 _serials = itertools.count()

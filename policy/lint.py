@@ -15,7 +15,8 @@ from pathlib import Path
 
 import amem
 from amem.policy import bounds
-from amem.policy.engine import NESTING_LIMIT, TOO_DEEP, Module, PolicyEngine, Rule, builtin, nesting, outline, syntax
+from amem.policy.engine import Module, PolicyEngine, Rule, builtin, syntax
+from amem.policy.outline import NESTING_LIMIT, TOO_DEEP, nesting, outline
 
 TEXT_LIMIT = 64 * 1024
 CPU_LIMIT_S = 2
@@ -101,10 +102,10 @@ def _look(policy: str, text: str, beside: Sequence[Module]) -> str | None:
 
     try:
         engine = PolicyEngine(builtin(), golden.DATA, [*beside, (policy, text)])
-        found = outline(policy, text)
+        found = outline(syntax(policy, text))
     except ConfigError as error:
         return error.message
-    taken = {rule for name, other in beside for rule in outline(name, other).rules} - {"deny"}
+    taken = {rule for name, other in beside for rule in outline(syntax(name, other)).rules} - {"deny"}
     for rule in sorted(found.rules):
         if rule != "deny" and not rule.startswith("_"):
             return f"defines {rule}: a rule of the record defines deny, and helpers whose names start with _"

@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from amem.model.clock import Clock, now, stamp
 from amem.policy.decision import Decision
 from amem.policy.door import SAID
-from amem.policy.engine import PolicyEngine, Rule, fields_of
+from amem.policy.engine import PolicyEngine, Rule
 from amem.policy.entries import Policy, Standing
+from amem.policy.outline import fields_of
 from amem.policy.request import Request
 from amem.typed import Any, NamedTuple
 

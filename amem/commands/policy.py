@@ -27,6 +27,7 @@ from amem.policy import engine, entries, golden, request, whatif
 from amem.policy.decision import Decision
 from amem.policy.engine import Module, PolicyEngine, Rule
 from amem.policy.entries import Finding, InForce, Standing, Status
+from amem.policy.outline import outline
 from amem.policy.whatif import Proposal
 from amem.record import policies
 from amem.typed import Any
@@ -367,8 +368,8 @@ def _readable(context: Context, one: Standing) -> bool:
 
 def _dropped(modules: tuple[Module, ...], own: tuple[Module, ...]) -> list[str]:
     """The rules of the built-in policy that have no namesake in the one in force."""
-    kept = frozenset[str]().union(*(engine.outline(*module).rules for module in modules))
-    return sorted(frozenset[str]().union(*(engine.outline(*module).rules for module in own)) - kept)
+    kept = frozenset[str]().union(*(outline(engine.syntax(*module)).rules for module in modules))
+    return sorted(frozenset[str]().union(*(outline(engine.syntax(*module)).rules for module in own)) - kept)
 
 
 def _differs(modules: tuple[Module, ...]) -> list[str]:

@@ -6,8 +6,9 @@ import pytest
 
 from amem.errors import ConfigError
 from amem.model.label import Label
-from amem.policy.engine import PolicyEngine, Rule, builtin, nesting
+from amem.policy.engine import PolicyEngine, Rule, builtin
 from amem.policy.lint import check, refused
+from amem.policy.outline import nesting
 from tests.policy.asks import DATA, call, read, write
 
 NAME = "pol-L1-001"
