@@ -37,7 +37,9 @@ class Seal(NamedTuple):
 
 
 def read(text: str, form: int = FORM) -> Seal:
-    """A seal from its text. Raises ValueError."""
+    """A seal from its text. Raises ValueError, on an unknown form too."""
+    if form not in _NO_WORDS:
+        raise ValueError(f"seals of form {form} are not known")
     seq, task, fixed, words = text.split(":")
     return Seal(int(seq), task, fixed, words, form)
 

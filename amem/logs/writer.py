@@ -108,7 +108,7 @@ def mask(directory: Path, name: str, masked: Callable[[dict[str, Any]], dict[str
         at, first, count, was, prev, resumed = 0, 0, 0, GENESIS, GENESIS, False
         edits: list[tuple[int, bytes]] = []
         for n, line in enumerate(lines):
-            keys = _parsed(line)
+            keys = parsed(line)
             new = masked(keys) if keys else None
             cut_short = n > ended and MASK.encode() in line
             if keys and new is not None and (first or cut_short or new != keys):
@@ -166,10 +166,11 @@ def _append(log: _Open, keys: dict[str, object], name: str) -> _Open:
     return log._replace(end=size + len(data), last=digest(text))
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """The keys of a line; None when it is no JSON object, or one that is too deep to be an event."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -4,7 +4,7 @@ Owns `state/ledger.jsonl`. That log is linked and anchored like the others; the 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from amem.ledger import sealing
 from amem.ledger.opening import identity
@@ -34,7 +34,7 @@ class Checked(NamedTuple):
 def seal(root: "Root", grants: "Grants", ledger: "Reading | Ledger", append: Callable[[Event], None], at: str) -> None:
     """Seal what has happened since the last time. Raises UnavailableError, OSError."""
     of = identity(root, grants)
-    sealed, noted = _sealed(root, of)
+    sealed, noted, _ = _sealed(root, of)
     for domain in grants.domains:
         last = max((one.seq for one in sealed.get(domain, ())), default=0)
         fresh = [sealing.seal(row).text() for row in ledger.events_after(domain, last)]
@@ -48,8 +48,8 @@ def seal(root: "Root", grants: "Grants", ledger: "Reading | Ledger", append: Cal
 
 def check(root: "Root", grants: "Grants", ledger: "Reading | Ledger") -> Checked:
     """Compare every event with its seal. Raises UnavailableError, OSError."""
-    sealed, noted = _sealed(root, identity(root, grants))
-    count, edits, forged = 0, list[sealing.Edit](), list[sealing.Edit]()
+    sealed, noted, edits = _sealed(root, identity(root, grants))
+    count, forged = 0, list[sealing.Edit]()
     for domain in grants.domains:
         there = ledger.events_after(domain, 0)
         count += len(there)
@@ -58,13 +58,27 @@ def check(root: "Root", grants: "Grants", ledger: "Reading | Ledger") -> Checked
     return Checked(count, tuple(edits), tuple(forged))
 
 
-def _sealed(root: "Root", of: str) -> tuple[Mapping[str, list[sealing.Seal]], Mapping[str, dict[int, sealing.Note]]]:
-    """The seals of one ledger, and the last note of each promotion, by domain."""
-    found: dict[str, list[sealing.Seal]] = defaultdict(list)
-    noted: dict[str, dict[int, sealing.Note]] = defaultdict(dict)
-    for line in reader.events(root.state / LedgerSealed.log):
+class _Sealed(NamedTuple):
+    """What the log holds of one ledger, by domain."""
+
+    seals: dict[str, list[sealing.Seal]]
+    notes: dict[str, dict[int, sealing.Note]]
+    """The last one of each promotion."""
+    unread: list[sealing.Edit]
+    """Lines of the log that hold no seals of ours."""
+
+
+def _sealed(root: "Root", of: str) -> _Sealed:
+    from amem.logs import shape
+
+    found = _Sealed(defaultdict(list), defaultdict(dict), [])
+    for number, text in enumerate(reader.lines(root.state / LedgerSealed.log), start=1):
+        line = shape.event(text) or {}
         if line.get("event") == LedgerSealed.event and line.get("ledger") == of:
             domain = str(line.get("domain"))
-            found[domain] += [sealing.read(one, line.get("form", 1)) for one in line.get("seals", ())]
-            noted[domain] |= {one.seq: one for one in map(sealing.read_note, line.get("promotions", ()))}
-    return found, noted
+            try:
+                found.seals[domain] += [sealing.read(one, line.get("form", 1)) for one in line.get("seals", ())]
+                found.notes[domain] |= {one.seq: one for one in map(sealing.read_note, line.get("promotions", ()))}
+            except ValueError:
+                found.unread.append(sealing.Edit(LedgerSealed.log, number, "changed"))
+    return found

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from amem.logs import reader, writer
+from amem.logs import reader, shape, writer
 from amem.logs.schema import Anchor, MemoryWrite, PolicyDecision
 from amem.memory import sealing
 from amem.model.entry import Entry, Status, Tier
@@ -74,7 +74,7 @@ def verify(
     ends = heads(root)
     broken = [found for name in ends for found in _log(root.state / name)]
     broken += _anchors(root.state)
-    if anchor and anchor not in (writer.digest(line) for line in _lines(root.state / Anchor.log)):
+    if anchor and anchor not in (writer.digest(line) for line in reader.lines(root.state / Anchor.log)):
         broken.append(Broken("log", Anchor.log, "rolled_back"))
     logged, decided = _logged(root.state), _decided(root.state)
     broken += _missing(root, store, ends)
@@ -96,17 +96,17 @@ def heads(root: Root) -> dict[str, Head]:
 
 def last_anchor(root: Root) -> str | None:
     """The head of the last anchor, to be kept elsewhere; None where there is none."""
-    return next((writer.digest(line) for line in reversed(list(_lines(root.state / Anchor.log)))), None)
+    return next((writer.digest(line) for line in reversed(list(reader.lines(root.state / Anchor.log)))), None)
 
 
 def _log(path: Path) -> Iterator[Broken]:
-    for found in reader.verify(path):
+    for found in reader.verify(path, shape.sound):
         yield Broken("line", f"{path.name}:{found.line}", found.kind)
 
 
 def _head(path: Path) -> Head:
     lines, digest = 0, writer.GENESIS
-    for line in _lines(path):
+    for line in reader.lines(path):
         lines, digest = lines + 1, writer.digest(line)
     return Head(lines, digest)
 
@@ -121,22 +121,21 @@ class _Marks(NamedTuple):
 def _anchors(state: Path) -> Iterator[Broken]:
     """The logs that do not reach, or say otherwise than, what an anchor remembers."""
     wanted: dict[str, _Marks] = defaultdict(lambda: _Marks({}, {}))
-    for event in reader.events(state / Anchor.log):
+    for event in shape.events(state / Anchor.log):
         for name, head in event.get("heads", {}).items():
-            if head.get("lines"):
-                wanted[name].lines[head["lines"]] = head["digest"]
-            if head.get("bytes"):
-                wanted[name].bytes[head["bytes"]] = head["digest"]
+            for unit, marks in wanted[name]._asdict().items():
+                if head.get(unit) and isinstance(head[unit], int):
+                    marks[head[unit]] = head.get("digest")
     for name, marks in wanted.items():
         last, size, differ, erased = 0, 0, list[int](), list[tuple[int, int]]()
         met = set[int]()
-        for last, line in enumerate(_lines(state / name), start=1):
+        for last, line in enumerate(reader.lines(state / name), start=1):
             size += len(line) + 1
             met |= {size} & marks.bytes.keys()
             if any(mark is not None and writer.digest(line) != mark for mark in (marks.lines.get(last), marks.bytes.get(size))):
                 differ.append(last)
-            if b'"event":"log.masked"' in line:
-                erased.append((json.loads(line)["first"], last))
+            if b'"event":"log.masked"' in line and (masked := shape.event(line)) is not None and "first" in masked:
+                erased.append((masked["first"], last))
         for number in differ:
             if not any(first <= number < end for first, end in erased):  # else an erasure linked it anew since
                 yield Broken("line", f"{name}:{number}", "changed")
@@ -150,7 +149,7 @@ def _missing(root: Root, store: Store, ends: Mapping[str, Head]) -> Iterator[Bro
     """The logs that must be there for what else there is, and are in no anchor."""
     if next(store.walk(), None) is None and next(quarantine.listed(root), None) is None:
         return
-    anchored = {name for event in reader.events(root.state / Anchor.log) for name in event.get("heads", {})}
+    anchored = {name for event in shape.events(root.state / Anchor.log) for name in event.get("heads", {})}
     for name in (MemoryWrite.log, PolicyDecision.log):
         if name not in ends and name not in anchored:
             yield Broken("log", name, "dropped")
@@ -233,12 +232,10 @@ def _decided(state: Path) -> Mapping[str, set[str]]:
     """By act, what the owner, or who approves, was allowed to do it to; of an import, the sessions that did it."""
     found: dict[str, set[str]] = defaultdict(set)
     acts = {f'"action":"{act}"'.encode(): act for act in (request.DROP, request.APPROVE, request.PROMOTE, request.IMPORT)}
-    for line in _lines(state / PolicyDecision.log):
+    for line in reader.lines(state / PolicyDecision.log):
         for mark, act in acts.items():
-            if mark in line:
-                event = json.loads(line)
-                if event.get("allow") is True and event.get("action") == act:
-                    found[act].add(str(event.get("session" if act == request.IMPORT else "subject")))
+            if mark in line and (event := shape.event(line)) is not None and event.get("allow") is True and event.get("action") == act:
+                found[act].add(str(event.get("session" if act == request.IMPORT else "subject")))
     return found
 
 
@@ -285,7 +282,7 @@ class _Logged(NamedTuple):
 
 def _logged(state: Path) -> _Logged:
     found = _Logged({}, {}, {}, {}, {})
-    for event in reader.events(state / MemoryWrite.log):
+    for event in shape.events(state / MemoryWrite.log):
         if event.get("event") == MemoryWrite.event:
             if entry := event.get("entry"):
                 found.written[entry] = event
@@ -314,7 +311,7 @@ def _as_written(entry: Entry, event: Mapping[str, Any]) -> bool:
         same = markdown.fixed(entry) == digest
     else:  # of a line from before that was kept
         same = "sha256:" + hashlib.sha256(entry.body.encode()).hexdigest() == event.get("digest") and entry.type == event.get("type")
-    return same and not Label(event["classification"]).exceeds(entry.classification)
+    return same and event.get("classification") in [label for label in Label if not label.exceeds(entry.classification)]
 
 
 def _as_promoted(entry: Entry, event: Mapping[str, Any], promotions: Promotions) -> bool:
@@ -326,12 +323,3 @@ def _as_promoted(entry: Entry, event: Mapping[str, Any], promotions: Promotions)
         return True
     states = ("landed", "begun", "proposed")  # the last two: cut short, after the record
     return any(one.to == entry.tier and one.state in states for one in past)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                yield line.rstrip(b"\n")
-    except FileNotFoundError:
-        return
