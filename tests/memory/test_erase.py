@@ -387,7 +387,7 @@ def test_what_goes_on_meanwhile_neither_stops_it_nor_brings_it_back(tmp_path: Pa
     try:
         deadline = time.monotonic() + 60
         while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-            os.sched_yield()
+            time.sleep(0.01)
         fresh = open_memory(memory.root, grants.load(memory.root.grants))
         receipt = erase(fresh, owner(fresh), (entry,), "asked for")
         before = len(list(memory.root.record.rglob("mem-*.md")))
