@@ -19,7 +19,7 @@ class Attempts(threading.Thread):
         self._files: list[TextIO] = []
 
     def run(self) -> None:
-        """Look until a namespace was connected from, which one that was made to see whether it can be never is."""
+        """Look until something in a namespace has connected; nothing has in one that is made to see whether one can be."""
         held = ""
         while not self._ended.wait(0.01) and not _counters(self._files).get("TcpActiveOpens"):
             for process in _descendants(self._launcher):
