@@ -1,7 +1,8 @@
 """What a command gets: the global flags, the environment, and the root's settings, each loaded when first asked for."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 
 from amem.cli.globals import Globals
@@ -88,6 +89,19 @@ class Context:
         from amem.memory.session import owner_session
 
         return owner_session(self.memory, self.principal, self.domain(domain))
+
+
+@contextmanager
+def of_command(path: str) -> Iterator[None]:
+    """Around a command that runs: what it finds wrong with its arguments is told with the command whose help says what is right."""
+    try:
+        yield
+    except UsageError as error:
+        if error.hint is None:  # an empty one: there is nothing to try
+            error.hint = f"{path} --help"
+        raise
+    except UnicodeEncodeError as error:
+        raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone", hint=f"{path} --help") from error
 
 
 def os_user() -> str:

@@ -5,7 +5,7 @@ import importlib
 import click
 
 from amem import __version__, exits
-from amem.cli.context import Context
+from amem.cli.context import Context, of_command
 from amem.cli.globals import Globals
 from amem.cli.table import COMMANDS, overview
 from amem.errors import AmemError, UsageError
@@ -59,7 +59,8 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
     check_environment(os.environ)
     context = Context(flags, os.environ, stage)
     try:
-        code: Any = ROOT_GROUP.main(argv, prog_name="amem", standalone_mode=False, obj=context)
+        with of_command(_path(argv)):
+            code: Any = ROOT_GROUP.main(argv, prog_name="amem", standalone_mode=False, obj=context)
     except click.exceptions.Abort:
         return exits.INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
@@ -67,12 +68,6 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
         return exits.DONE
     except click.ClickException as error:
         raise _usage(error) from error
-    except UsageError as error:
-        if error.hint is None:  # an empty one: there is nothing to try
-            error.hint = f"{_path(argv)} --help"
-        raise
-    except UnicodeEncodeError as error:
-        raise UsageError("a name or text holds bytes that are not UTF-8: amem keeps text alone", hint=f"{_path(argv)} --help") from error
     return code if isinstance(code, int) else exits.DONE
 
 

@@ -15,6 +15,7 @@ TYPE_CHECKING = False  # `typing` would be half of what `--version` takes
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from amem.cli.globals import Globals
     from amem.sandbox.child import Stage
 
 CONFINED = ("launch", "work")
@@ -61,8 +62,6 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         import pathlib  # noqa: F401
         import tomllib  # noqa: F401
 
-        import click  # noqa: F401
-
     from amem import exits
     from amem.cli import globals as global_flags
     from amem.cli import output
@@ -72,9 +71,13 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
     try:
         flags, rest = global_flags.split(argv)
         as_json = flags.json
-        from amem.cli.group import invoke
+        code = _plain_launch(flags, rest, stage)
+        if code is None:
+            with stand_ins():
+                import click  # noqa: F401
+            from amem.cli.group import invoke
 
-        code = invoke(flags, rest, stage)
+            code = invoke(flags, rest, stage)
         sys.stdout.flush()
         return code
     except AmemError as error:
@@ -103,6 +106,24 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
             stage.close()
         if (telemetry := sys.modules.get("amem.telemetry")) is not None:
             telemetry.close()
+
+
+def _plain_launch(flags: "Globals", argv: list[str], stage: "Stage | None") -> int | None:
+    """Launch without click, whose loading would keep the harness waiting; None where the command line is for click to read."""
+    if argv[:1] != ["launch"] or flags.version or "_AMEM_COMPLETE" in os.environ:
+        return None
+    from amem.cli import plain
+    from amem.commands import launch
+
+    options = plain.read(launch.FLAGS, argv[1:], launch.REST)
+    if options is None:
+        return None
+    from amem.cli.context import Context, of_command
+    from amem.settings.root import check_environment
+
+    check_environment(os.environ)
+    with of_command("amem launch"):
+        return launch.run(Context(flags, os.environ, stage), options)
 
 
 def _stage(argv: list[str]) -> "Stage | None":

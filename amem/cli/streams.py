@@ -1,7 +1,9 @@
-"""What stands in for a standard stream that cannot be used: closed by whoever started us, or of an encoding that lacks our characters."""
+"""The standard streams: what stands in for one that cannot be used, closed or of an encoding that lacks our characters; text on stdin."""
 
 import os
 import sys
+
+from amem.errors import UsageError
 
 
 def mend(as_json: bool) -> None:
@@ -18,3 +20,13 @@ def mend(as_json: bool) -> None:
             setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
         elif stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding="utf-8" if as_json else stream.encoding, errors="backslashreplace")
+
+
+def given(text: str) -> str:
+    """The text, or for `-` what comes on stdin. Raises UsageError."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError("stdin holds bytes that are not UTF-8: amem keeps text alone") from error

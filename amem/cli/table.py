@@ -18,7 +18,7 @@ COMMANDS = {
     "doctor": Command("amem.commands.doctor", "command", "check what a launch needs, and say what to do", "Set up"),
     "completion": Command("amem.commands.completion", "command", "print shell completion for bash, zsh or fish", "Set up"),
     "image": Command("amem.commands.image", "group", "harness images: list, unpack, remove", "Set up"),
-    "launch": Command("amem.commands.launch", "command", "run a harness in the sandbox", "Sessions"),
+    "launch": Command("amem.commands.launch_line", "command", "run a harness in the sandbox", "Sessions"),
     "serve": Command("amem.commands.serve", "command", "the memory server on stdio, for an unconfined harness", "Sessions"),
     "session": Command("amem.commands.session", "group", "list, show and stop sessions", "Sessions"),
     "instructions": Command("amem.commands.instructions", "group", "the files of a tree that a harness obeys: list, approve", "Sessions"),

@@ -1,22 +1,26 @@
 """The flags that many commands share, each read into its value once."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import click
 
 from amem.cli.context import Context
 from amem.cli.output import one_line
+from amem.cli.plain import DOMAIN, Flag
 from amem.errors import RefusedError, UsageError
 from amem.model import clock
 from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.settings.grants import size_bytes
-from amem.typed import TYPE_CHECKING, Any
+from amem.typed import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
+
+
+FC = TypeVar("FC", bound="Callable[..., Any] | click.Command")
 
 
 class Parsed(click.ParamType[Any]):
@@ -63,23 +67,41 @@ def entry_id(text: str) -> str:
 
 
 entry = click.argument("id", callback=lambda _context, _argument, value: value if value is None else entry_id(value))
-domain = click.option("--domain", metavar="DOM", help="Default: the root's only one, else default_domain.")
+
+
+def option(flag: Flag) -> Callable[[FC], FC]:
+    """A row of a table of flags as click's option."""
+    how: dict[str, Any] = {"metavar": flag.metavar, "help": flag.help, "hidden": flag.hidden, "show_default": flag.shows_default or None}
+    if flag.switch:
+        names = flag.name if flag.off is None else f"{flag.name}/{flag.off}"
+        return click.option(names, flag.value_name, is_flag=True, default=flag.initial, **how)
+    if flag.choices:
+        how["type"] = click.Choice(flag.choices)
+    elif flag.numbers is not None:
+        how["type"] = click.IntRange(*flag.numbers)
+    elif flag.parse is not None:
+        how["type"] = Parsed(flag.kind, flag.parse)
+    return click.option(flag.name, flag.value_name, multiple=flag.many, default=None if flag.many else flag.default, **how)
+
+
+def from_table(table: Iterable[Flag]) -> Callable[[FC], FC]:
+    """All options of a table, in its order."""
+
+    def declared(command: FC) -> FC:
+        for flag in reversed(tuple(table)):
+            command = option(flag)(command)
+        return command
+
+    return declared
+
+
+domain = option(DOMAIN)
 since = click.option("--since", type=Parsed("when", _instant), metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
 COUNT = click.IntRange(0, (1 << 31) - 1)
 """How many: what a database still takes as a number."""
 limit = click.option("--limit", type=COUNT, default=50, show_default=True, help="0 is all.")
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
-def given(text: str) -> str:
-    """The text, or for `-` what comes on stdin. Raises UsageError."""
-    if text != "-":
-        return text
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise UsageError("stdin holds bytes that are not UTF-8: amem keeps text alone") from error
 
 
 def confirm(question: str, yes: bool) -> None:

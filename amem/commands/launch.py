@@ -1,17 +1,21 @@
-"""`amem launch`: one harness in the sandbox."""
+"""`amem launch`: one harness in the sandbox.
+
+Without click: a plain command line goes from `FLAGS` to `run`, and `launch_line` makes of the same table what click reads and explains.
+"""
 
 import codecs
 import sys
 
-import click
-
 from amem.cli.context import Context
 from amem.cli.output import note, print_json, visible
-from amem.commands import flags
+from amem.cli.plain import DOMAIN, Flag
+from amem.cli.streams import given
 from amem.errors import UsageError
 from amem.launch import backends
+from amem.model import clock
 from amem.model.ids import is_id
 from amem.model.label import Label
+from amem.settings.grants import size_bytes
 from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,14 +23,39 @@ if TYPE_CHECKING:
     from amem.launch.plan import Asked
     from amem.launch.run import Prepared, Settings
 
-EPILOG = """\b
-Examples:
-  amem launch --harness claude --auth key
-  amem launch --harness codex --auth key --prompt 'load T0 and summarise'
-  amem launch --harness claude --auth gateway --model qwen3.8-27b
-  amem launch --harness claude --auth subscription --server-auth gateway
-  amem launch --harness command -- python3 agent.py"""
-
+FLAGS = (
+    Flag("--harness", "claude, codex, command, … (required; there is no default)", "NAME"),
+    Flag("--auth", "subscription, key or gateway; default: the harness's first.", "MODE"),
+    Flag("--provider", "The destination in key mode.", "DEST"),
+    Flag("--server-auth", "key, gateway or none, for amem's own calls; default: SERVER_AUTH, else as --auth.", "MODE"),
+    Flag("--server-provider", "Their destination with a key; default: SERVER_PROVIDER.", "DEST"),
+    Flag("--model", "The model, in the harness's own flag; required with gateway.", "NAME"),
+    Flag("--prompt", "Run headless on this prompt; - reads it from stdin.", "TEXT"),
+    Flag("--subagents", choices=("board", "harness"), default="harness", shows_default=True),
+    Flag("--no-handoff", "Do not exit 4 when the session left no handoff.", switch=True),
+    Flag("--backend", "How the session is confined.", choices=backends.ASKED, default="auto", shows_default=True),
+    Flag("--unconfined", "Without any sandbox: the harness has all your rights. Short for --backend unconfined.", switch=True),
+    DOMAIN,
+    Flag("--label", "A floor for the session's label.", choices=tuple(each.value for each in Label)),
+    Flag("--workdir", "The work tree, the only place a session writes.", "PATH", ".", shows_default=True),
+    Flag("--ro", "Another path, read-only.", "PATH", many=True),
+    Flag("--rw", "Another path, read-write.", "PATH", many=True),
+    Flag("--git-config", choices=("ro", "rw"), default="ro", shows_default=True),
+    Flag("--allow-config-writes", "Let it write .claude/, .vscode/, .mcp.json and their like in the tree.", switch=True),
+    Flag("--snapshot", "Keep the tree from before the session, for amem session diff and undo.", switch=True, off="--no-snapshot"),
+    Flag("--port", "Reach this port inside on the host.", into="ports", numbers=(1, 65535), many=True),
+    Flag("--host-port", "Reach this port of the host inside.", into="host_ports", numbers=(1, 65535), many=True),
+    Flag("--timeout", "End the session after this long: 90s, 15m, 2h.", "DUR", 0.0, kind="duration", parse=clock.duration_s),
+    Flag("--max-procs", "Processes and threads of the session.", "N", numbers=(1, None)),
+    Flag("--max-memory", "Memory of each process, and of all together.", "SIZE", kind="size", parse=size_bytes),
+    Flag("--max-files", "Files that a process may have open.", "N", numbers=(16, None)),
+    Flag("--max-file-size", "What one file may hold.", "SIZE", kind="size", parse=size_bytes),
+    Flag("--max-tmp", "/tmp inside; /var/tmp and /dev/shm have a quarter of it.", "SIZE", kind="size", parse=size_bytes),
+    Flag("--session-id", metavar="ID", hidden=True),
+    Flag("--dry-run", "Print environment names, arguments, files and sandbox steps; start nothing.", switch=True),
+)
+REST = "args"
+"""What stands behind `--`: the harness's own arguments."""
 
 LIMITS = {
     "max_procs": "processes",
@@ -41,55 +70,19 @@ _DECODERS = {stream: codecs.getincrementaldecoder("utf-8")("replace") for stream
 """What came of a character so far, by output stream."""
 
 
-@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": False})
-@click.option("--harness", metavar="NAME", help="claude, codex, command, … (required; there is no default)")
-@click.option("--auth", metavar="MODE", help="subscription, key or gateway; default: the harness's first.")
-@click.option("--provider", metavar="DEST", help="The destination in key mode.")
-@click.option("--server-auth", metavar="MODE", help="key, gateway or none, for amem's own calls; default: SERVER_AUTH, else as --auth.")
-@click.option("--server-provider", metavar="DEST", help="Their destination with a key; default: SERVER_PROVIDER.")
-@click.option("--model", metavar="NAME", help="The model, in the harness's own flag; required with gateway.")
-@click.option("--prompt", metavar="TEXT", help="Run headless on this prompt; - reads it from stdin.")
-@click.option("--subagents", type=click.Choice(["board", "harness"]), default="harness", show_default=True)
-@click.option("--no-handoff", is_flag=True, help="Do not exit 4 when the session left no handoff.")
-@click.option("--backend", type=click.Choice(backends.ASKED), default="auto", show_default=True, help="How the session is confined.")
-@click.option("--unconfined", is_flag=True, help="Without any sandbox: the harness has all your rights. Short for --backend unconfined.")
-@flags.domain
-@click.option("--label", type=flags.LABELS, help="A floor for the session's label.")
-@click.option("--workdir", default=".", show_default=True, metavar="PATH", help="The work tree, the only place a session writes.")
-@click.option("--ro", multiple=True, metavar="PATH", help="Another path, read-only.")
-@click.option("--rw", multiple=True, metavar="PATH", help="Another path, read-write.")
-@click.option("--git-config", type=click.Choice(["ro", "rw"]), default="ro", show_default=True)
-@click.option("--allow-config-writes", is_flag=True, help="Let it write .claude/, .vscode/, .mcp.json and their like in the tree.")
-@click.option("--snapshot/--no-snapshot", default=False, help="Keep the tree from before the session, for amem session diff and undo.")
-@click.option("--port", "ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port inside on the host.")
-@click.option("--host-port", "host_ports", multiple=True, type=click.IntRange(1, 65535), help="Reach this port of the host inside.")
-@click.option("--timeout", type=flags.DURATION, default=0.0, metavar="DUR", help="End the session after this long: 90s, 15m, 2h.")
-@click.option("--max-procs", type=click.IntRange(1), metavar="N", help="Processes and threads of the session.")
-@click.option("--max-memory", type=flags.SIZE, metavar="SIZE", help="Memory of each process, and of all together.")
-@click.option("--max-files", type=click.IntRange(16), metavar="N", help="Files that a process may have open.")
-@click.option("--max-file-size", type=flags.SIZE, metavar="SIZE", help="What one file may hold.")
-@click.option("--max-tmp", type=flags.SIZE, metavar="SIZE", help="/tmp inside; /var/tmp and /dev/shm have a quarter of it.")
-@click.option("--session-id", metavar="ID", hidden=True)
-@click.option("--dry-run", is_flag=True, help="Print environment names, arguments, files and sandbox steps; start nothing.")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.pass_obj
-def command(context: Context, /, **options: Any) -> int:
-    """Run a harness in the sandbox: its model calls through the egress, its memory over MCP.
-
-    Exits with the harness's own code; 4 when a prompted launch left no handoff; 124 on --timeout; 125 when the sandbox
-    could not be set up.
-    """
-    from amem.launch import run
+def run(context: Context, options: dict[str, Any]) -> int:
+    """Launch what these options ask for. Returns the exit code, as `launch_line.command` says it."""
+    from amem.launch import run as launching
     from amem.sandbox.child import fork_stage
 
     wanted = asked(options)
     found = settings(context, wanted)
     if options["dry_run"]:
-        return show(run.prepare(wanted, found), found, context)
+        return show(launching.prepare(wanted, found), found, context)
     # The entry point forked the stage before anything was loaded; a caller that is no command line has none yet.
     stage = context.stage or fork_stage()
     quiet = context.flags.json
-    outcome = run.launch(wanted, found, stage, to_stderr if quiet else pass_on, note)
+    outcome = launching.launch(wanted, found, stage, to_stderr if quiet else pass_on, note)
     for sentence in outcome.notes:
         note(sentence)
     if quiet:
@@ -106,11 +99,11 @@ def settings(context: Context, wanted: "Asked") -> "Settings":
 
     A harness that was not named, or is none, is told before a root that is not there.
     """
-    from amem.launch import run
     from amem.launch.plan import named
+    from amem.launch.run import Settings
 
     named(wanted)
-    return run.Settings(
+    return Settings(
         root=context.root,
         grants=context.grants,
         credentials=context.credentials,
@@ -123,7 +116,7 @@ def asked(options: dict[str, Any]) -> "Asked":
     """The launch that these options ask for. Raises UsageError."""
     from amem.launch.plan import Asked
 
-    prompt = flags.given(options["prompt"]) if options["prompt"] is not None else None
+    prompt = given(options["prompt"]) if options["prompt"] is not None else None
     if prompt is not None and not prompt.strip():
         raise UsageError("--prompt is empty; leave it out for an interactive session", hint="amem launch --help")
     backend = options["backend"]

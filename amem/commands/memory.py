@@ -10,6 +10,7 @@ import click
 from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
+from amem.cli.streams import given
 from amem.cli.table import COMMANDS
 from amem.commands import flags
 from amem.commands.flags import LABELS
@@ -195,7 +196,7 @@ def write(context: Context, /, type_: str, body: str, label: str | None, owner_o
     from amem.memory.draft import draft
     from amem.memory.write import write as write_entry
 
-    drafted = draft(type=type_, body=flags.given(body), classification=label, owner=owner_of, **rest)
+    drafted = draft(type=type_, body=given(body), classification=label, owner=owner_of, **rest)
     return print_outcome(write_entry(context.memory, context.owner_session(domain), drafted), context.flags.json)
 
 

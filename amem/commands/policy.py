@@ -16,6 +16,7 @@ import click
 from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import one_line, print_json, table, visible
+from amem.cli.streams import given
 from amem.commands import flags
 from amem.errors import NotFoundError, RefusedError, UsageError
 from amem.logs import reader
@@ -327,7 +328,7 @@ def _recorded(line: Mapping[str, Any]) -> dict[str, Any]:
 def _text(file: str) -> str:
     """What is in a file, or came on stdin. Raises UsageError."""
     try:
-        return flags.given(file) if file == "-" else Path(file).read_text(encoding="utf-8")
+        return given(file) if file == "-" else Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:

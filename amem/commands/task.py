@@ -10,6 +10,7 @@ import click
 from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import inert, note, one_line, print_json, table, visible
+from amem.cli.streams import given
 from amem.commands import flags
 from amem.commands.flags import DURATION, LABELS
 from amem.errors import ConflictError, RefusedError, UsageError
@@ -73,7 +74,7 @@ def create(
     from amem.ledger.draft import Draft
 
     draft = Draft(
-        domain=context.domain(domain), title=title, body=flags.given(body), priority=priority, requires=requires, depends_on=depends,
+        domain=context.domain(domain), title=title, body=given(body), priority=priority, requires=requires, depends_on=depends,
         check=check, budget_tokens=budget_tokens, label=Label(label) if label else None,
     )  # fmt: skip
     if admit:
@@ -262,7 +263,7 @@ def handoff(context: Context, id: str, body: str, cites: tuple[str, ...]) -> int
 def post(context: Context, id: str, text: str) -> int:
     """Add a remark to a task."""
     with _opened(context) as ledger:
-        return _print_task(context, ledger.post(_readable(context, id), by=context.principal, text=flags.given(text)))
+        return _print_task(context, ledger.post(_readable(context, id), by=context.principal, text=given(text)))
 
 
 @group.command(epilog="Example: amem task tree task-me-0123abcd --open")
@@ -552,7 +553,7 @@ def _handoff(context: Context, id: str, text: str, cites: Iterable[str] = ()) ->
     from amem.memory import outcomes
     from amem.model.ids import domain_of
 
-    body = flags.given(text)
+    body = given(text)
     if not body.strip():
         raise UsageError("the handoff is empty: say what was done, and what is open", hint="amem task handoff --help")
     session = context.owner_session(domain_of(id))

@@ -6,7 +6,7 @@ import click
 
 from amem.cli.context import Context
 from amem.cli.output import note, print_json
-from amem.commands import flags, launch
+from amem.commands import flags, launch, launch_line
 from amem.errors import UsageError
 from amem.typed import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ def command(context: Context, /, **options: Any) -> int:
 
 
 # The flags of a launch are the flags of a worker's launch.
-command.params[:0] = [flag for flag in launch.command.params if flag.name not in NOT_OF_WORK]
+command.params[:0] = [flag for flag in launch_line.command.params if flag.name not in NOT_OF_WORK]
 
 
 def _one(context: Context, options: dict[str, Any], patience_s: float = 0.0) -> int:

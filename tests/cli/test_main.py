@@ -15,7 +15,9 @@ from amem.cli.group import ROOT_GROUP
 from amem.cli.main import run
 from amem.cli.table import COMMANDS, overview
 
-BEFORE_THE_ORDER = {"ctypes", "prctl", "pysqlite3", "json", "socket", "select", "signal", "urllib", "ipaddress", "resource", "termios"}
+BEFORE_THE_ORDER = {
+    "click", "typing", "ctypes", "prctl", "pysqlite3", "json", "socket", "select", "signal", "urllib", "ipaddress", "resource", "termios",
+}  # fmt: skip
 """What a launch loads, if at all, once its stage builds the sandbox, or what the stage alone needs."""
 NEEDLESS = {"inspect", "dataclasses", "gettext", "uuid", "platform", "hashlib", "ssl", "aiohttp", "asyncio", "logging", "traceback"}
 HEAVY = {"aiohttp", "mcp", "asyncio", "pydantic", "click", "pysqlite3", "regorus", "yaml", "dataclasses"}
