@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 def scan(text: str) -> tuple[Finding, ...]:
     """What was found, in the order of the text; empty when there is nothing. Linear in the text's length."""
-    found = sorted(set(islice(_find(text), ENOUGH)), key=lambda finding: (finding.start, finding.cls))
+    found = sorted(set(islice(_find(text), ENOUGH)), key=lambda finding: (finding.start, finding.cls, finding.excerpt))
     return tuple(found)
 
 

@@ -35,3 +35,11 @@ def test_a_readme_names_each_module_of_its_folder_and_no_other(folder: Path) -> 
     if folder.name != ADAPTERS:
         assert {module for module in modules if not re.search(rf"(?<![\w-]){module}(?![\w-])", said)} == set()
     assert {name for name in named if not (folder / name).exists() and name.split("/")[0] not in modules} == set()
+
+
+def test_each_library_that_is_required_is_on_the_page_of_dependencies() -> None:
+    page = (PROJECT / "docs/dependencies.md").read_text()
+    for list_of in ("runtime", "dev", "gateway", "prctl"):
+        for line in (PROJECT / f"requirements/{list_of}.in").read_text().splitlines():
+            name = re.match(r"[A-Za-z][\w-]*", line)
+            assert name is None or name[0].lower() in page.lower(), name[0]
