@@ -75,14 +75,23 @@ _ETC_BELOW = (
 """Parts of folders whose other parts hold keys."""
 
 
-def facts(spec: SandboxSpec) -> HostFacts:
-    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link or a path is missing."""
-    user, group = os.geteuid(), os.getegid()
+def facts(spec: SandboxSpec, machine: HostFacts | None = None, *, tried: bool = True) -> HostFacts:
+    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link or a path is missing.
+
+    `machine`: what `of_machine` found just now. Unless `tried`, trees that root has to show under another id are said to be such as can be.
+    """
     tree = look(spec.workdir)
-    programs = spec.image or ""
+    if machine is None or machine.programs != (spec.image or ""):
+        machine = of_machine(spec.image or "")
+    owners = _owners(spec, tree.common) if machine.user == 0 else None
+    return machine._replace(tree=tree, idmap_owners=owners if owners is None or not tried or can_idmap(owners) else None)
+
+
+def of_machine(programs: str = "") -> HostFacts:
+    """What is the same for every spec that shows these programs: the machine's own, or those of an unpacked image."""
     return HostFacts(
-        user=user,
-        group=group,
+        user=os.geteuid(),
+        group=os.getegid(),
         machine=os.uname().machine,
         root_links=tuple((path, _link(programs + path)) for path in _ROOTS if os.path.lexists(programs + path)),
         etc=_etc_of_image(programs) if programs else _etc(),
@@ -91,9 +100,7 @@ def facts(spec: SandboxSpec) -> HostFacts:
         programs=programs,
         shell=shell(programs),
         landlock_abi=privileges.landlock_abi(),
-        idmap_owners=_owners(spec, tree.common) if user == 0 else None,
         scratch=next(path for path in ("/tmp", "/run", "/mnt", "/var") if os.path.isdir(path)),
-        tree=tree,
     )
 
 
@@ -144,8 +151,8 @@ def _link_inside(path: str) -> str | None:
     return end if any(is_below(end, root) for root in ("/usr", "/nix/store", "/gnu/store")) else None
 
 
-def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int], ...] | None:
-    """Whom root's private trees belong to, so that each is shown as the inside user's; None where a file system of them cannot do that.
+def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int], ...]:
+    """Whom root's private trees belong to, so that each is shown as the inside user's.
 
     Programs stay as they are: everybody may read them.
     """
@@ -159,7 +166,7 @@ def _owners(spec: SandboxSpec, common: str | None) -> tuple[tuple[str, int, int]
             raise SandboxError("take", f"{source}: {error.strerror}", hint=None) from error
         if source in own or not about.st_mode & stat.S_IROTH:
             found.append((source, about.st_uid, about.st_gid))
-    return tuple(found) if can_idmap(tuple(found)) else None
+    return tuple(found)
 
 
 def can_idmap(owners: tuple[tuple[str, int, int], ...]) -> bool:

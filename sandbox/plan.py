@@ -8,7 +8,7 @@ come after what they mask; power is given up last, the filter last of all, becau
 from amem.errors import SandboxError
 from amem.sandbox import seccomp
 from amem.sandbox.ids import OUTSIDE_ID
-from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, Tree, is_below, problems
+from amem.sandbox.spec import MIB, SOCKETS, Bind, SandboxSpec, Tree, problems
 from amem.typed import NamedTuple
 
 # Mount attributes (linux/mount.h), as in `calls`.
@@ -290,14 +290,24 @@ def _gitconfig(spec: SandboxSpec) -> str:
 def _places(spec: SandboxSpec, placed: tuple[Bind, ...]) -> list[Step]:
     """Attach what was taken. A target inside another bound tree meets names nobody here controls, so it follows no link; only in the
     private home may a mount point be made."""
+    by_target = {bind.target: bind for bind in placed}
     steps = []
     for bind in placed:
-        above = [other for other in placed if other.target != bind.target and is_below(bind.target, other.target)]
-        if above:
-            steps.append(Step("put_beneath", (bind.target, bind.target, above[-1].target == spec.home_inside)))
+        above = _nearest(bind.target, by_target)
+        if above is not None:
+            steps.append(Step("put_beneath", (bind.target, bind.target, above.target == spec.home_inside)))
         else:
             steps.append(Step("put", (bind.target, bind.target)))
     return steps
+
+
+def _nearest(path: str, by_target: dict[str, Bind]) -> Bind | None:
+    """The bind that holds a path and is not at it; the deepest, where several do."""
+    while len(path) > 1:
+        path = path.rpartition("/")[0]
+        if path in by_target:
+            return by_target[path]
+    return None
 
 
 def _care(spec: SandboxSpec, host: HostFacts, placed: tuple[Bind, ...]) -> list[Step]:
@@ -325,10 +335,11 @@ def _pins(paths: list[str], placed: tuple[Bind, ...]) -> list[Step]:
     """A pin for each folder of a writable tree above a path that was mounted there: else `mv a b; mkdir -p a/PATH` would put another in
     its place on the host."""
     pins: dict[Step, None] = {}
+    by_target = {bind.target: bind for bind in placed}
     for path in paths:
-        above = [bind for bind in placed if bind.target != path and is_below(path, bind.target)]
-        if above and above[-1].writable:
-            tree = above[-1].target
+        above = _nearest(path, by_target)
+        if above is not None and above.writable:
+            tree = above.target
             pins |= dict.fromkeys(Step("hold", (tree, folder, READ_WRITE, False), "pins") for folder in _above(path[len(tree) + 1 :]))
     return list(pins)
 

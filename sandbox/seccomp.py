@@ -211,8 +211,18 @@ _LOAD, _EQUAL, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _Step = tuple[int, int, int, int]
 
 
+_made: dict[tuple[str, bool], bytes] = {}
+"""A stage makes the usual one before it knows what is asked for."""
+
+
 def program(machine: str, allow_ptrace: bool = False) -> bytes:
     """The filter for `machine` as an array of `struct sock_filter`. Raises KeyError for a processor without a table."""
+    if (machine, allow_ptrace) not in _made:
+        _made[machine, allow_ptrace] = _assembled(machine, allow_ptrace)
+    return _made[machine, allow_ptrace]
+
+
+def _assembled(machine: str, allow_ptrace: bool) -> bytes:
     arch = ARCHES[machine]
     numbers = sorted(number for name, number in arch.denied.items() if not (allow_ptrace and name in TRACING))
     steps: list[_Step] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch.audit), _give(KILL), (_LOAD, 0, 0, _NR)]

@@ -15,6 +15,11 @@ import select
 
 from amem.sandbox import calls, init, mounts, network
 from amem.sandbox.ids import OUTSIDE_ID
+from amem.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amem.sandbox.plan import HostFacts
+    from amem.sandbox.spec import SandboxSpec
 
 EARLY = ("loopback", "private")
 """The verbs PID 1 carries out before it has a plan: they are the same in every plan."""
@@ -69,12 +74,15 @@ def _main(link: _socket.socket, life: int) -> None:
     context = init.Context(link)
     mounts_watch = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
     early = _make_ready(context, life)
-    from amem.sandbox import host  # noqa: F401  (after the clone: PID 1 needs nothing of it)
+    from amem.sandbox import host, seccomp  # after the clone: PID 1 needs nothing of it
 
+    machine = host.of_machine()
+    if machine.machine in seccomp.ARCHES:
+        seccomp.program(machine.machine)
     body = _receive(link)
     if not body:
         os._exit(0)
-    order = _ordered(link, body)
+    order = _ordered(context, machine, body)
     if early is not None and _changed(mounts_watch):
         early.discard()  # what was mounted since would not show inside
         early = None
@@ -142,16 +150,21 @@ def _exactly(link: _socket.socket, count: int) -> bytes:
     return bytes(parts)
 
 
-def _ordered(link: _socket.socket, body: bytes) -> Order:
+def _ordered(context: init.Context, machine: "HostFacts", body: bytes) -> Order:
     """What the launcher's message asks for. Ends the stage, once it has told why, where that cannot be planned."""
     from amem.errors import SandboxError
-    from amem.sandbox import host, plan, spec
+    from amem.sandbox import host, spec
 
+    link = context.link
     steps, values = marshal.loads(body)
     asked = spec.restored(values)
     try:
         if steps is None:
-            steps = tuple((step.verb, step.args) for step in plan.plan(asked, host.facts(asked)))
+            facts = host.facts(asked, machine, tried=False)
+            steps = _planned(asked, facts)
+            # Whether a mount can be idmapped depends on the file system of everything mounted below it: the taking itself is the trial.
+            if facts.idmap_owners is not None and not _took(context, steps):
+                steps = _planned(asked, facts._replace(idmap_owners=None))
     except SandboxError as error:
         init.send(link, ("unplanned", error.step, error.why, error.hint or ""))
         os._exit(125)
@@ -161,12 +174,33 @@ def _ordered(link: _socket.socket, body: bytes) -> Order:
     return steps, (asked.argv, asked.env, asked.cwd), not asked.interactive
 
 
+def _planned(asked: "SandboxSpec", facts: "HostFacts") -> Steps:
+    from amem.sandbox.plan import plan
+
+    return tuple((step.verb, step.args) for step in plan(asked, facts))
+
+
+def _took(context: init.Context, steps: Steps) -> bool:
+    """Take the trees that root shows under another id, all of them or none."""
+    try:
+        for verb, args in steps:
+            if verb == "idmap":
+                idmap(context, *args)  # type: ignore[arg-type]
+    except OSError:
+        for fd in context.taken.values():
+            os.close(fd)
+        context.taken.clear()
+        return False
+    return True
+
+
 def _build(context: init.Context, life: int, early: Init | None, order: Order) -> int:
     link, verb, steps = context.link, "idmap", order[0]
     try:
         at = _way(steps)
         for _, args in steps[:at]:
-            idmap(context, *args)  # type: ignore[arg-type]
+            if args[0] not in context.taken:
+                idmap(context, *args)  # type: ignore[arg-type]
         verb = steps[at][0]
         maps: tuple[int, int, int, bool] = steps[at][1]  # type: ignore[assignment]
         if early is not None and early.maps != maps:
