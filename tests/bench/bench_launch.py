@@ -8,8 +8,8 @@ features: the same system folders, /etc entries, own /proc and /dev, tmpfs, a ho
 and our own filter; it still lacks Landlock, the limits, the masks and the namespace limit. Rounds are interleaved (A B C A B C); figures
 are medians, a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself
 with everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor"
-is an interpreter that forks a stage, loads click and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
-settings, no harness, no record. "cold, floor" is one without `site` that loads typing and ctypes, and then takes a step.
+is an interpreter that forks a stage, loads paths and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
+settings, no harness, no record. "cold, floor" is one without `site` that loads ctypes, and then takes a step.
 bwrap and srt are looked for on PATH, in `build/peers` and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
 """
 
@@ -54,8 +54,7 @@ from amem.sandbox.child import fork_stage
 stage = fork_stage()
 from amem.cli.standins import stand_ins
 with stand_ins():
-    import pathlib, click
-import tomllib
+    import pathlib, tomllib
 from amem.sandbox import spec
 work, home = sys.argv[2:4]
 env = tuple(spec.base_env({}, "/home/agent", "agent").items())
@@ -196,7 +195,7 @@ def run(rounds: int = 30) -> list[Row]:
         ways["exec"] = lambda: exec_ms(look, base / "work" / "said")
         loaded = [sys.executable, "-c", FLOOR, _package(), asked.workdir, asked.home, LOOK]
         ways["exec, floor"] = lambda: exec_ms(loaded, base / "work" / "said")
-        bare = [sys.executable, "-I", "-S", "-c", "import typing, ctypes, os; os._exit(0)"]
+        bare = [sys.executable, "-I", "-S", "-c", "import ctypes, os; os._exit(0)"]
         ways["cold, floor"] = lambda: command_ms(bare) + step_ms(asked)
         if srt := srt_line(base):
             ways["srt"] = lambda: command_ms(srt)
@@ -218,11 +217,11 @@ def _rows(figures: dict[str, list[float]]) -> list[Row]:
     goals = [
         ("step", "bwrap", 1.0, "≤ 1 × bwrap"),
         ("cold", "bwrap", 2.0, "≤ 2 × bwrap"),
-        ("cold, floor", "bwrap", None, "the floor: typing, ctypes and a step"),
+        ("cold, floor", "bwrap", None, "the floor: ctypes and a step"),
         ("step", "unshare", None, "for scale"),
         ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
         ("exec", "bwrap", 6.0, "≤ 6 × bwrap"),
-        ("exec, floor", "bwrap", None, "the floor: click, TOML and a sandbox"),
+        ("exec, floor", "bwrap", None, "the floor: paths, TOML and a sandbox"),
         ("whole", "srt", 0.5, "≤ 0.5 × srt"),
     ]
     rows = []
