@@ -13,6 +13,7 @@ from amem.errors import UnavailableError
 from amem.harnesses.base import AnswerKind, Auth
 from amem.launch.presence import STOP_SIGNAL, Presence
 from amem.model.label import Label
+from amem.settings.grants import size_text
 from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from amem.sandbox.worktree import Change
 
 LIMITS = {
-    "memory": ("it used up its memory", "{memory_bytes} bytes for each process and for all together; --max-memory"),
+    "memory": ("it used up its memory", "{memory} for each process and for all together; --max-memory"),
     "processes": ("it used up its processes", "{processes}; --max-procs"),
-    "file_size": ("it wrote a file beyond the limit", "{file_size_bytes} bytes; --max-file-size"),
+    "file_size": ("it wrote a file beyond the limit", "{file_size}; --max-file-size"),
 }
 """By the word that is a session's `reason`: what happened, and the limit that it ran into."""
 SILENCE = "upstream_silent"
@@ -135,7 +136,9 @@ def attend(sitting: Sitting, running: "Running") -> None:
     ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped, silent=work.silent)
     if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
         what, bound = LIMITS[limit]
-        outcome.notes.append(f"the session ended because {what} ({bound.format(**ready.plan.limits._asdict())})")
+        limits = ready.plan.limits
+        sizes = {"memory": size_text(limits.memory_bytes), "file_size": size_text(limits.file_size_bytes)}
+        outcome.notes.append(f"the session ended because {what} ({bound.format(processes=limits.processes, **sizes)})")
         ended = ended._replace(reason=limit)
     if sitting.finish is not None:
         ended = sitting.finish(ended)

@@ -53,8 +53,11 @@ class Moment(NamedTuple):
         return min(self.wall_ns, time.time_ns() - passed_ns) - _SLACK_NS
 
 
-def report(workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], began: Moment) -> tuple[tuple[Change, ...], list[str]]:
+def report(
+    workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], began: Moment, *, repository: bool = False
+) -> tuple[tuple[Change, ...], list[str]]:
     """All that a session left for the host to obey, and what to tell the person of it. `changed`: what is known of the work tree already.
+    `repository`: it had a git directory when the session began.
 
     Names are below the work tree, those of other trees whole.
     """
@@ -64,7 +67,7 @@ def report(workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], be
     for tree in filter(os.path.isdir, trees):
         if any(other != tree and is_below(tree, other) for other in trees):
             continue
-        found, whole = find(tree, since_ns)
+        found, whole = find(tree, since_ns, old=".git" if repository and tree == workdir else None)
         if tree == workdir:
             known = [change.name for change in changed]
             every += (*changed, *(Change(name, WRITTEN) for name in found if not any(is_below(one, name) for one in known)))
@@ -91,10 +94,11 @@ def _sentences(tree: str, changes: list[Change], whole: bool) -> Iterator[str]:
         )
 
 
-def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
+def find(tree: str, since_ns: int, old: str | None = None) -> tuple[list[str], bool]:
     """The names in a tree that something on the host obeys and that were written since, those near the top first; and whether that is all.
 
-    A repository is one name: its `.git`, or its folder when it is bare.
+    A repository is one name: its `.git`, or its folder when it is bare. `old` was one before, and no other can have come in its place: a
+    HEAD that was written means no more than another branch there.
     """
     look = _Look(tree, since_ns)
     found: dict[str, None] = {}
@@ -104,7 +108,7 @@ def find(tree: str, since_ns: int) -> tuple[list[str], bool]:
         folder, names = folders.popleft()
         for name, at, is_folder in look.listed(folder):
             if name in _KEEPERS:
-                if look.keeper(at, _KEEPERS[name]):
+                if look.keeper(at, _KEEPERS[name], made=at != old):
                     found[at] = None
                 if is_folder:
                     folders.append((f"{at}/modules", _MODULES))
@@ -172,11 +176,12 @@ class _Look:
         is_one = all(map(os.path.lexists, parts)) or os.path.lexists(self._path(f"{folder}/commondir"))
         return is_one and (any(map(self._fresh, parts)) or self._obeys(self._path(folder), worktree.GIT_OBEYS))
 
-    def keeper(self, name: str, obeyed: tuple[str, ...]) -> bool:
-        """Whether a repository, or the one that a file or link in its place leads to, was made since or obeys what was written since."""
+    def keeper(self, name: str, obeyed: tuple[str, ...], *, made: bool) -> bool:
+        """Whether a repository, or the one that a file or link in its place leads to, was made since, where it can have been, or obeys what
+        was written since."""
         path = self._path(name)
         if os.path.isdir(path) and not os.path.islink(path):
-            return self._fresh(f"{path}/HEAD") or self._obeys(path, obeyed)
+            return (made and self._fresh(f"{path}/HEAD")) or self._obeys(path, obeyed)
         real = worktree.gitdir_of(path) or os.path.realpath(path)
         return self._fresh(path) or (self._inside(real) and self._obeys(real, obeyed))
 

@@ -17,7 +17,7 @@ from amem.model.call import Dialect
 from amem.model.label import Label
 from amem.sandbox.spec import Bind, Limits, is_below
 from amem.settings.credentials import Credentials, Secret
-from amem.settings.grants import Grants, LimitSettings
+from amem.settings.grants import Grants, LimitSettings, size_text
 from amem.settings.root import Root
 from amem.typed import NamedTuple
 
@@ -139,11 +139,8 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
     backend, image, program = _backend(harness, asked, root, environment)
     table = routes.table(choice.destination, choice.auth, grants, credentials)
     where = place_of(asked.workdir, root, environment)
-    binds = tuple(
-        shown.extra(path, root, environment, writable=writable)
-        for paths, writable in ((asked.read_only, False), (asked.read_write, True))
-        for path in paths
-    )
+    binds = _extras(asked, where, root, environment)
+    _check_ports(asked)
     return Plan(
         harness=harness,
         backend=backend,
@@ -298,13 +295,35 @@ def _own(asked: Asked, auth: Auth, destination: str, grants: Grants, credentials
     return found
 
 
+def _extras(asked: Asked, where: Place, root: Root, environment: Mapping[str, str]) -> tuple[Bind, ...]:
+    """The paths of `--ro` and `--rw`, each once. Raises UsageError."""
+    found: dict[str, Bind] = {}
+    for flag, paths in (("--ro", asked.read_only), ("--rw", asked.read_write)):
+        for path in paths:
+            if os.path.realpath(os.path.expanduser(path)) == where.workdir:
+                raise UsageError(f"{flag} {path}: it is the work tree, which the session may write", hint=f"leave {flag} {path} out")
+            bind = shown.extra(path, root, environment, writable=flag == "--rw")
+            if found.setdefault(bind.target, bind) != bind:
+                raise UsageError(f"--rw {path}: --ro names it too", hint="amem launch --help")
+    return tuple(found.values())
+
+
+def _check_ports(asked: Asked) -> None:
+    """Raises UsageError: a port inside is one thing, the session's, this machine's or the egress's."""
+    taken = {PORT: "the session's own egress is there"}
+    for flag, ports in (("--port", asked.ports), ("--host-port", asked.host_ports)):
+        for port in ports:
+            if port in taken:
+                raise UsageError(f"{flag} {port}: {taken[port]}", hint=f"leave {flag} {port} out")
+            taken[port] = f"{flag} names it already"
+
+
 def _limits(usual: LimitSettings, asked: Mapping[str, int]) -> Limits:
     """The limits of this launch. Raises UsageError for one that no program could live in."""
     found = Limits(usual.processes, usual.memory_bytes, usual.open_files, usual.file_size_bytes, usual.tmp_bytes)._replace(**asked)
     for name, least, flag in LEAST:
         if getattr(found, name) < least:
             key = name.removesuffix("_bytes")
-            raise UsageError(
-                f"{flag} {getattr(found, name)}: no program starts with less than {least} ([limits] {key})", hint=f"{flag} {least}"
-            )
+            given, needed = (size_text(amount) if key != name else str(amount) for amount in (getattr(found, name), least))
+            raise UsageError(f"{flag} {given}: no program starts with less than {needed} ([limits] {key})", hint=f"{flag} {needed}")
     return found

@@ -347,7 +347,8 @@ def _tell_left(sitting: "Sitting", known: tuple[worktree.Change, ...], began: tu
 
     ready, outcome = sitting.ready, sitting.outcome
     trees = ready.plan.writable if not sitting.asked.only_shown else ()
-    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began))
+    repository = ready.tree.kind == "plain"
+    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began), repository=repository)
     outcome.notes += told
 
 

@@ -169,6 +169,12 @@ def size_bytes(text: str) -> int:
     return size
 
 
+def size_text(size: int) -> str:
+    """Write bytes as `size_bytes` reads them, in the largest unit that is exact."""
+    unit = max((unit for unit in range(5) if size % (1 << 10 * unit) == 0), default=0) if size else 0
+    return f"{size >> 10 * unit}{' KMGT'[unit].strip()}"
+
+
 def label(text: str) -> Label:
     """Read a label. Raises ValueError that names the three."""
     try:

@@ -110,6 +110,19 @@ def test_what_was_written_for_the_host_to_obey_is_found(tmp_path: Path, tree: Pa
     assert left.find(str(tree), since_ns) == (expected, True)
 
 
+@pytest.mark.parametrize("repository", [True, False])
+def test_another_branch_of_the_repository_that_was_there_is_no_news(tmp_path: Path, tree: Path, repository: bool) -> None:
+    top = tree / "old"
+    git(top, "commit", "-q", "--allow-empty", "-m", "x")
+    since_ns = now(tmp_path, tree)
+    began = left.Moment(since_ns + left._SLACK_NS, left.time.clock_gettime_ns(left.time.CLOCK_BOOTTIME))
+    git(top, "checkout", "-q", "-b", "other")
+    expected = () if repository else (Change(".git", "written"),)
+    assert left.report(str(top), (str(top),), (), began, repository=repository)[0] == expected
+    append(top / ".git/config")
+    assert left.report(str(top), (str(top),), (), began, repository=repository)[0] == (Change(".git", "written"),)
+
+
 def test_a_redirection_that_was_there_tells_when_what_it_leads_to_was_written(tmp_path: Path, tree: Path) -> None:
     append(tree / "a/.git", "gitdir: ../lib/bare\n")
     (tree / "lib/bare/HEAD").unlink()

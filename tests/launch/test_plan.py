@@ -70,6 +70,17 @@ def test_another_repository_is_not_for_writing(root: Root, work: Path, tmp_path:
     assert planned(root, work, read_write=(str(tmp_path / "plain"),), read_only=(str(tmp_path / "repo"),)).binds[1].writable
 
 
+def test_a_path_is_shown_once_and_in_one_way(root: Root, work: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = str(tmp_path / "plain")
+    assert len(planned(root, work, read_only=(plain, f"{plain}/../plain")).binds) == 1
+    with pytest.raises(UsageError, match="--ro names it too"):
+        planned(root, work, read_only=(plain,), read_write=(plain,))
+    for flag in ("read_only", "read_write"):
+        with pytest.raises(UsageError, match="it is the work tree"):
+            planned(root, work, **{flag: (str(work),)})
+
+
 def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
     found = planned(root, work, auth="gateway", provider=None, model="m")
     assert (found.destination, found.ceiling) == ("llmao", Label.RESTRICTED)
@@ -90,6 +101,9 @@ def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
         ({"harness": "claude", "args": (), "environment": {"PATH": "/nowhere", "XDG_CACHE_HOME": "/nowhere"}}, UnavailableError, "claude"),
         ({"workdir": "/nonexistent/tree"}, UsageError, "there is no such directory"),
         ({"read_only": ("/nonexistent/ro",)}, UsageError, "there is no such path"),
+        ({"ports": (3000, 3000)}, UsageError, "--port 3000: --port names it already"),
+        ({"ports": (3000,), "host_ports": (3000,)}, UsageError, "--host-port 3000: --port names it already"),
+        ({"host_ports": (7431,)}, UsageError, "--host-port 7431: the session's own egress is there"),
     ],
 )
 def test_what_cannot_start_says_why_and_what_helps(root: Root, work: Path, asked: dict[str, Any], kind: type[AmemError], says: str) -> None:
@@ -195,8 +209,9 @@ def test_a_way_that_cannot_be_gone_is_refused_before_the_start(
     ],
 )
 def test_a_limit_that_no_program_could_live_in_is_refused(root: Root, work: Path, limit: str, value: int, flag: str) -> None:
-    with pytest.raises(UsageError, match=flag):
+    with pytest.raises(UsageError, match=flag) as caught:
         planned(root, work, limits={limit: value})
+    assert caught.value.hint in {"--max-procs 4", "--max-memory 32M", "--max-files 16", "--max-tmp 1M"}
     assert getattr(planned(root, work, limits={limit: 1 << 30}).limits, limit) == 1 << 30
 
 

@@ -81,3 +81,9 @@ def test_a_size_that_no_machine_counts_is_refused() -> None:
     assert grants.size_bytes(f"{(1 << 63) - 1}") == (1 << 63) - 1
     with pytest.raises(ValueError, match="more than a machine counts"):
         grants.size_bytes("99999999999999999999G")
+
+
+@pytest.mark.parametrize(("size", "text"), [(0, "0"), (1, "1"), (1536, "1536"), (1 << 20, "1M"), (200 << 20, "200M"), (1 << 50, "1024T")])
+def test_a_size_is_written_as_it_is_read(size: int, text: str) -> None:
+    assert grants.size_text(size) == text
+    assert grants.size_bytes(text) == size
