@@ -8,7 +8,7 @@ import _socket
 import errno
 import os
 
-from amem.sandbox.ids import START
+from amem.sandbox.ids import RESUME_FOREGROUND, START
 from amem.typed import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
@@ -55,15 +55,20 @@ class Stage:
         """Order the sandbox, if that was not done, and start its harness. Raises amem.errors.SandboxError with the step and its cause."""
         if not self._ordered:
             self.order(spec, plan)
+        terminal = None
+        if spec.interactive and os.isatty(0):
+            from amem.sandbox.run import Terminal
+
+            terminal = Terminal(0)  # its modes and who has it are read before the harness can change them
         try:
-            self.link.send(bytes([START]))
+            self.link.send(bytes([START | (RESUME_FOREGROUND if terminal is not None and terminal.lent else 0)]))
         except OSError as error:
             if error.errno not in (errno.EPIPE, errno.ECONNRESET):
                 raise
             # Whoever is gone has left word why.
         from amem.sandbox import run  # while it starts
 
-        return run.start(self, spec, timeout_s, confined=self._confines)
+        return run.start(self, spec, timeout_s, terminal, confined=self._confines)
 
     def close(self) -> None:
         """Let the stage go, with everything it made. Safe to call twice."""

@@ -103,8 +103,10 @@ def _let_go_of_terminal() -> None:
 def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     argv, env, cwd = run
     assert isinstance(argv, tuple) and isinstance(env, tuple) and isinstance(cwd, str)
-    if context.link.recv(1) != bytes([START]):
+    word = context.link.recv(1)
+    if not word:
         return 137  # the launcher has gone, or let it be
+    in_front = word == bytes([START | RESUME_FOREGROUND])
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     _signal.signal(_signal.SIGCHLD, lambda number, frame: None)
     _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
@@ -112,7 +114,10 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     try:
         os.chdir(cwd)
         program = _find(argv[0], environment.get("PATH", ""))
-        harness = _spawn_headless(program, argv, environment, context) if headless else _spawn_in_front(program, argv, environment)
+        if headless:
+            harness = _spawn_headless(program, argv, environment, context)
+        else:
+            harness = _spawn_on_terminal(program, argv, environment, in_front)
     except OSError as error:
         code = 127 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 126
         _hand_over(context, ("exit", code, error.errno or 0))
@@ -308,13 +313,13 @@ def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], co
     return pid
 
 
-def _spawn_in_front(program: str, argv: tuple[str, ...], env: dict[str, str]) -> int:
-    """The launcher's terminal, in a process group of its own in the foreground; posix_spawn cannot set that before the exec."""
+def _spawn_on_terminal(program: str, argv: tuple[str, ...], env: dict[str, str], in_front: bool) -> int:
+    """The launcher's terminal, in a process group of its own; posix_spawn cannot set the foreground before the exec."""
     _signal.signal(_signal.SIGTTOU, _signal.SIG_IGN)
     says_read, says_write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _become_harness(program, argv, env, says_write)
+        _become_harness(program, argv, env, in_front, says_write)
     os.close(says_write)
     said = os.read(says_read, 4)
     os.close(says_read)
@@ -325,11 +330,11 @@ def _spawn_in_front(program: str, argv: tuple[str, ...], env: dict[str, str]) ->
     return pid
 
 
-def _become_harness(program: str, argv: tuple[str, ...], env: dict[str, str], says: int) -> None:
+def _become_harness(program: str, argv: tuple[str, ...], env: dict[str, str], in_front: bool, says: int) -> None:
     number = errno.EIO
     try:
         os.setpgid(0, 0)
-        if os.isatty(0):
+        if in_front:
             os.tcsetpgrp(0, os.getpid())
         _signal.set_wakeup_fd(-1)
         for each in _SIGNALS:

@@ -40,9 +40,9 @@ _MESSAGE_LIMIT = 1 << 20
 _MOST_FDS = 253  # what one message can carry (SCM_MAX_FD)
 
 
-def start(stage: Stage, spec: SandboxSpec, timeout_s: float, *, confined: bool) -> "Running":
+def start(stage: Stage, spec: SandboxSpec, timeout_s: float, terminal: "Terminal | None", *, confined: bool) -> "Running":
     """What `Stage.start` hands back, once the harness that was asked for runs."""
-    running = Running(stage, socket.socket(fileno=stage.link.detach()), spec, confined=confined)
+    running = Running(stage, socket.socket(fileno=stage.link.detach()), spec, terminal, confined=confined)
     try:
         running._await_start(time.monotonic() + timeout_s)
     except BaseException:
@@ -57,7 +57,9 @@ def start(stage: Stage, spec: SandboxSpec, timeout_s: float, *, confined: bool) 
 class Running:
     """A sandbox with a harness in it."""
 
-    def __init__(self, stage: Stage, link: socket.socket, spec: SandboxSpec, *, confined: bool = True) -> None:
+    def __init__(
+        self, stage: Stage, link: socket.socket, spec: SandboxSpec, terminal: "Terminal | None" = None, *, confined: bool = True
+    ) -> None:
         self.listener_fd = -1
         """Listening socket of the sandbox's network namespace, the caller's to close or to hand on; -1 where the spec wants none."""
         self.host_port_fds: tuple[int, ...] = ()
@@ -80,9 +82,8 @@ class Running:
         self._confined = confined
         self._stage = stage
         self._link = link
-        # Its modes are read before the harness can change them.
         self._passed = (int(spec.listens), len(spec.host_ports), SOCKETS if spec.ports else 0)
-        self._terminal = _Terminal(0) if spec.interactive and os.isatty(0) else None
+        self._terminal = terminal
         self._pidfd = -1
         self._buffer = bytearray()
         self._started = False
@@ -274,7 +275,7 @@ class Running:
             self.limit = "memory"
         return self.limit == "memory"
 
-    def _attend(self, terminal: "_Terminal") -> None:
+    def _attend(self, terminal: "Terminal") -> None:
         """Keep the harness and the terminal in step with the shell that started the launcher."""
         number, self._stopped_by = self._stopped_by, 0
         wants_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
@@ -292,7 +293,7 @@ class Running:
         elif number == signal.SIGCONT and self._terminal is not None:
             self._resume(self._terminal)
 
-    def _resume(self, terminal: "_Terminal") -> None:
+    def _resume(self, terminal: "Terminal") -> None:
         self._order(signal.SIGCONT | (RESUME_FOREGROUND if terminal.lend() else 0))
 
     def _pipes(self, on_output: Callable[[int, bytes], None] | None) -> dict[int, int]:
@@ -329,7 +330,7 @@ def _first(*instants: float | None) -> float | None:
     return min((instant for instant in instants if instant is not None), default=None)
 
 
-def _milliseconds(deadline: float | None, terminal: "_Terminal | None") -> int | None:
+def _milliseconds(deadline: float | None, terminal: "Terminal | None") -> int | None:
     waits = [] if deadline is None else [max(0.0, deadline - time.monotonic())]
     if terminal is not None and terminal.in_background:
         waits.append(_TERMINAL_POLL_S)
@@ -366,16 +367,17 @@ def _noted(number: int, frame: object) -> None:
     """The wakeup descriptor carries it."""
 
 
-class _Terminal:
+class Terminal:
     """The terminal the launcher shares with the harness, and who has it: the harness (lent), the launcher, or the shell."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.lent = True
-        """The harness starts in the foreground."""
-        self._saved = termios.tcgetattr(fd)
-        self._waits = os.get_blocking(fd)
         self._group = os.getpgrp()
+        self.lent = self.is_ours()
+        """The harness starts in the foreground where the launcher does: not with `&`."""
+        self._saved = termios.tcgetattr(fd) if self.lent else None
+        """In the background a terminal has the modes of its shell's line editor; the job's are those it comes to the front with."""
+        self._waits = os.get_blocking(fd)
 
     @property
     def in_background(self) -> bool:
@@ -384,11 +386,16 @@ class _Terminal:
 
     def is_ours(self) -> bool:
         """Is the launcher's own job in the foreground?"""
-        return os.tcgetpgrp(self.fd) == self._group
+        try:
+            return os.tcgetpgrp(self.fd) == self._group
+        except OSError:  # the terminal of another session (setsid), or gone
+            return False
 
     def lend(self) -> bool:
         """The harness may have it, if the shell has given it to the launcher."""
-        self.lent = self.lent or self.is_ours()
+        if not self.lent and self.is_ours():
+            self.lent = True
+            self._saved = self._saved or termios.tcgetattr(self.fd)
         return self.lent
 
     def came_back(self) -> bool:
@@ -402,7 +409,8 @@ class _Terminal:
         self.lent = False
         with suppress(OSError, termios.error):  # the terminal may be gone: then there is nothing to give back
             os.tcsetpgrp(self.fd, self._group)
-            termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
+            if self._saved is not None:
+                termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
             os.set_blocking(self.fd, self._waits)
 
     def suspend(self, wants_terminal: bool) -> None:
@@ -430,7 +438,7 @@ class _Terminal:
 
 
 @contextmanager
-def _shared(terminal: _Terminal | None) -> Iterator[None]:
+def _shared(terminal: Terminal | None) -> Iterator[None]:
     """Give the terminal back at the end, whatever happens; a background job may do so while SIGTTOU is ignored."""
     if terminal is None:
         yield

@@ -136,6 +136,12 @@ class Tree(NamedTuple):
     warning: str = ""
     """Why git will not work inside; empty when it will."""
 
+    @property
+    def git_dirs(self) -> frozenset[str]:
+        """The git directories below the work tree, itself a repository, by what is protected in them."""
+        modules = (name.removesuffix("/config") for name in self.names if name.startswith(".git/modules/") and name.endswith("/config"))
+        return frozenset((".git", *modules)) if self.kind == "plain" else frozenset()
+
 
 class SandboxSpec(NamedTuple):
     """Everything the launcher decides about one sandbox."""

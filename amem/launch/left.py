@@ -54,10 +54,10 @@ class Moment(NamedTuple):
 
 
 def report(
-    workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], began: Moment, *, repository: bool = False
+    workdir: str, trees: tuple[str, ...], changed: tuple[Change, ...], began: Moment, *, old: frozenset[str] = frozenset()
 ) -> tuple[tuple[Change, ...], list[str]]:
     """All that a session left for the host to obey, and what to tell the person of it. `changed`: what is known of the work tree already.
-    `repository`: it had a git directory when the session began.
+    `old`: the git directories below it that were there when the session began, and are in `changed` if they are others now.
 
     Names are below the work tree, those of other trees whole.
     """
@@ -67,7 +67,7 @@ def report(
     for tree in filter(os.path.isdir, trees):
         if any(other != tree and is_below(tree, other) for other in trees):
             continue
-        found, whole = find(tree, since_ns, old=".git" if repository and tree == workdir else None)
+        found, whole = find(tree, since_ns, old if tree == workdir else frozenset())
         if tree == workdir:
             known = [change.name for change in changed]
             every += (*changed, *(Change(name, WRITTEN) for name in found if not any(is_below(one, name) for one in known)))
@@ -94,11 +94,11 @@ def _sentences(tree: str, changes: list[Change], whole: bool) -> Iterator[str]:
         )
 
 
-def find(tree: str, since_ns: int, old: str | None = None) -> tuple[list[str], bool]:
+def find(tree: str, since_ns: int, old: frozenset[str] = frozenset()) -> tuple[list[str], bool]:
     """The names in a tree that something on the host obeys and that were written since, those near the top first; and whether that is all.
 
-    A repository is one name: its `.git`, or its folder when it is bare. `old` was one before, and no other can have come in its place: a
-    HEAD that was written means no more than another branch there.
+    A repository is one name: its `.git`, or its folder when it is bare. One of `old` was not made since: a HEAD that was written there is
+    another branch.
     """
     look = _Look(tree, since_ns)
     found: dict[str, None] = {}
@@ -108,7 +108,7 @@ def find(tree: str, since_ns: int, old: str | None = None) -> tuple[list[str], b
         folder, names = folders.popleft()
         for name, at, is_folder in look.listed(folder):
             if name in _KEEPERS:
-                if look.keeper(at, _KEEPERS[name], made=at != old):
+                if look.keeper(at, _KEEPERS[name], made=at not in old):
                     found[at] = None
                 if is_folder:
                     folders.append((f"{at}/modules", _MODULES))
@@ -124,7 +124,7 @@ def find(tree: str, since_ns: int, old: str | None = None) -> tuple[list[str], b
                 continue
             elif is_folder:
                 folders.append((at, _REPOSITORIES if name in _INSTALLED and names is not _MODULES else names))
-            elif name == "HEAD" and look.bare(folder):
+            elif name == "HEAD" and look.bare(folder, made=folder not in old):
                 found[folder or "."] = None
     return list(found), look.whole and not folders and look.left > 0
 
@@ -170,11 +170,12 @@ class _Look:
         """Whether a folder may be a repository."""
         return os.path.lexists(self._path(f"{folder}/HEAD"))
 
-    def bare(self, folder: str) -> bool:
-        """Whether git takes a folder with a HEAD for a repository, and what makes it one or what it obeys was written since."""
+    def bare(self, folder: str, *, made: bool) -> bool:
+        """Whether git takes a folder with a HEAD for a repository, and what makes it one (if that may be new) or what it obeys was written
+        since."""
         parts = [self._path(f"{folder}/{name}") for name in ("HEAD", "objects", "refs")]
         is_one = all(map(os.path.lexists, parts)) or os.path.lexists(self._path(f"{folder}/commondir"))
-        return is_one and (any(map(self._fresh, parts)) or self._obeys(self._path(folder), worktree.GIT_OBEYS))
+        return is_one and ((made and any(map(self._fresh, parts))) or self._obeys(self._path(folder), worktree.GIT_OBEYS))
 
     def keeper(self, name: str, obeyed: tuple[str, ...], *, made: bool) -> bool:
         """Whether a repository, or the one that a file or link in its place leads to, was made since, where it can have been, or obeys what

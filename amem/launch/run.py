@@ -347,8 +347,7 @@ def _tell_left(sitting: "Sitting", known: tuple[worktree.Change, ...], began: tu
 
     ready, outcome = sitting.ready, sitting.outcome
     trees = ready.plan.writable if not sitting.asked.only_shown else ()
-    repository = ready.tree.kind == "plain"
-    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began), repository=repository)
+    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began), old=ready.tree.git_dirs)
     outcome.notes += told
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from amem.launch import left
+from amem.sandbox import worktree
 from amem.sandbox.worktree import Change
 
 GIT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -110,17 +111,20 @@ def test_what_was_written_for_the_host_to_obey_is_found(tmp_path: Path, tree: Pa
     assert left.find(str(tree), since_ns) == (expected, True)
 
 
-@pytest.mark.parametrize("repository", [True, False])
-def test_another_branch_of_the_repository_that_was_there_is_no_news(tmp_path: Path, tree: Path, repository: bool) -> None:
+@pytest.mark.parametrize("there", [True, False])
+def test_another_branch_or_object_of_a_repository_that_was_there_is_no_news(tmp_path: Path, tree: Path, there: bool) -> None:
     top = tree / "old"
     git(top, "commit", "-q", "--allow-empty", "-m", "x")
+    old = worktree.look(str(top)).git_dirs if there else frozenset()
     since_ns = now(tmp_path, tree)
     began = left.Moment(since_ns + left._SLACK_NS, left.time.clock_gettime_ns(left.time.CLOCK_BOOTTIME))
     git(top, "checkout", "-q", "-b", "other")
-    expected = () if repository else (Change(".git", "written"),)
-    assert left.report(str(top), (str(top),), (), began, repository=repository)[0] == expected
+    (top / ".git/modules/objects/objects/bb").mkdir()
+    both = (Change(".git", "written"), Change(".git/modules/objects", "written"))
+    assert left.report(str(top), (str(top),), (), began, old=old)[0] == (() if there else both)
     append(top / ".git/config")
-    assert left.report(str(top), (str(top),), (), began, repository=repository)[0] == (Change(".git", "written"),)
+    append(top / ".git/modules/objects/config")
+    assert left.report(str(top), (str(top),), (), began, old=old)[0] == both
 
 
 def test_a_redirection_that_was_there_tells_when_what_it_leads_to_was_written(tmp_path: Path, tree: Path) -> None:

@@ -58,12 +58,12 @@ class Terminal:
         before, _, self.seen = self.seen.partition(mark)
         return before
 
-    def launch(self, script: str, **more: object) -> None:
+    def launch(self, script: str, after: str = "", **more: object) -> None:
         asked = {"spec": {"argv": ["sh", "-c", script], "interactive": True}, "report": 3, **more}
         command = self.here.command(asked)
         report = self.here.base / "work" / ".report"
         (self.here.base / "work" / "start.sh").write_text(f"exec {shlex.join(command)} 3>{shlex.quote(str(report))}\n")
-        self.type(f"sh {self.here.base}/work/start.sh\n")
+        self.type(f"sh {self.here.base}/work/start.sh{after}\n")
         self.until("start.sh")
 
     def close(self) -> None:
@@ -151,6 +151,33 @@ def test_suspend_then_background_then_foreground(terminal: Terminal) -> None:
     assert terminal.status() == "4"
 
 
+def test_job_started_in_the_background_leaves_the_terminal_to_the_shell(terminal: Terminal) -> None:
+    go = terminal.here.work / "go"
+    os.mkfifo(go)
+    go.chmod(0o666)
+    terminal.launch("echo rea''dy; read line <go; echo en''ded", after=" &")
+    terminal.until("ready")
+    go.write_text("on\n")
+    terminal.until("ended")
+    terminal.type("wait; echo wai''ted\n")
+    terminal.until("waited")
+    assert terminal.status() == "0"
+
+
+def test_job_started_in_the_background_gets_the_terminal_with_fg(terminal: Terminal) -> None:
+    terminal.launch("trap 'echo in''front' CONT; echo rea''dy; until read word; do :; done; echo \"got:$word\"; exit 5", after=" &")
+    terminal.until("ready")
+    terminal.type("echo at''host\n")
+    terminal.until("athost")
+    terminal.until(PROMPT)
+    terminal.type("fg\n")
+    terminal.until("infront")
+    terminal.type("word\n")
+    terminal.until("got:word")
+    terminal.until(PROMPT)
+    assert terminal.status() == "5"
+
+
 def test_resize_reaches_the_harness(terminal: Terminal) -> None:
     terminal.launch("trap 'stty size; exit 0' WINCH; echo ready; sleep 1000 & while :; do wait; done")
     terminal.until("ready")
@@ -199,11 +226,11 @@ def test_shell_inside_has_job_control(terminal: Terminal) -> None:
 
 FOREGROUND = """
 import os, signal, sys
-from amem.sandbox.run import _Terminal
+from amem.sandbox.run import Terminal
 child = os.fork()
 if child == 0:
     os.setpgid(0, 0)
-    terminal = _Terminal(0)
+    terminal = Terminal(0)
     terminal.lent = False
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     terminal.suspend(wants_terminal=True)
@@ -221,7 +248,7 @@ if child == 0:
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(0, os.getpid())
-    terminal = _Terminal(0)
+    terminal = Terminal(0)
     terminal.is_ours = lambda: False  # the shell's `fg` comes a moment after the look
     terminal.suspend(wants_terminal=True)
     sys.exit(0)
