@@ -167,7 +167,11 @@ def show(context: Context, id: str, with_events: bool) -> int:
         for event in events:
             if event["event"] == "posted":
                 event["text"] = ledger.text(task.domain, event["text"])
-    stale = _stale(context, task)
+    stale = False
+    if task.checked_tree is not None:
+        from amem.commands import attempts
+
+        stale = attempts.stale(context, task)
     if context.flags.json:
         shown = views.shown(task, body)
         if stale:
@@ -409,6 +413,7 @@ def why(context: Context, id: str, capabilities: tuple[str, ...]) -> int:
 @click.pass_obj
 def timeline(context: Context, id: str, whole: bool) -> int:
     """Show the attempts at a task. Who, how long, what it took, what came of it."""
+    from amem.commands import attempts
     from amem.ledger import views
 
     with _reading(context) as ledger:
@@ -417,7 +422,8 @@ def timeline(context: Context, id: str, whole: bool) -> int:
     found.sort(key=lambda pair: pair[1].claimed_ms)
     domain = tasks[0].domain
     rows = [
-        {**({"task": task} if whole else {}), **views.shown_attempt(one), **_metered(context, domain, one.session)} for task, one in found
+        {**({"task": task} if whole else {}), **views.shown_attempt(one), **attempts.metered(context, domain, one.session)}
+        for task, one in found
     ]
     if context.flags.json:
         print_json({"attempts": rows})
@@ -426,22 +432,8 @@ def timeline(context: Context, id: str, whole: bool) -> int:
         print("nobody has claimed it yet", file=sys.stderr)
         return exits.DONE
     for row in rows:
-        _print_attempt(row)
+        attempts.show(row)
     return exits.DONE
-
-
-def _print_attempt(row: dict[str, Any]) -> None:
-    ended = row.get("ended_at", "now")
-    task = f"{row['task']}  " if "task" in row else ""
-    print(one_line(f"{task}{row['claimed_at'][:19]} to {ended[:19]}  {row['outcome']}  {row['holder']}  {row.get('session', '')}"))
-    if "calls" in row:
-        money = f" · ${row['usd']:.4f}{'+' if row.get('floor') else ''}" if "usd" in row else ""
-        print(f"  {row['calls']} calls · {row['tokens']} tokens{money} · {row['errors']} errors")
-    if row.get("tools"):
-        print("  " + one_line("tools: " + ", ".join(f"{name} {count}" for name, count in row["tools"].items())))
-    for name in ("check", "grade", "why", "handoff"):
-        if row.get(name):
-            print("  " + one_line(f"{name}: {row[name]}"))
 
 
 @group.command(epilog="Example: amem task unblock task-me-0123abcd --why 'the key is there'")
@@ -575,30 +567,6 @@ def _agents(context: Context, domain: str) -> tuple[str, ...]:
     return tuple({word for one in grant.principals.values() for word in one.capabilities}) if grant else ()
 
 
-def _metered(context: Context, domain: str, session: str | None) -> dict[str, Any]:
-    """What the meter knows of a session and the tools that its answers asked for; nothing of one it does not know."""
-    from collections import Counter
-
-    from amem.egress import contexts
-    from amem.egress.meter import report
-    from amem.model.ids import is_id
-    from amem.reports import cost
-    from amem.settings import prices
-
-    rows = report(context.root, by=("session", "model"), session=session) if session else []
-    if session is None or not rows:
-        return {}
-    spent = cost.costs(rows, "session", prices.load(context.root.prices))[session]
-    tokens = sum(row[name] for row in rows for name in ("input", "output", "cache_read", "cache_write"))
-    calls = contexts.read(context.root.record / domain / ".contexts" / session) if is_id("session", session) else []
-    money = {"usd": float(spent.usd), **({"floor": True} if spent.floor else {})} if spent.usd or spent.floor else {}
-    return {
-        "calls": sum(row["calls"] for row in rows), "tokens": tokens, **money,
-        "tools": dict(Counter(tool for call in calls for tool in call.get("tools", ())).most_common()),
-        "errors": sum(count for row in rows for count in row.get("status", {}).values()) + sum(row.get("partial", 0) for row in rows),
-    }  # fmt: skip
-
-
 def _state(task: "Task") -> str:
     if task.status == "admitted" and task.open_needs:
         return f"waits on {task.open_needs}"
@@ -611,21 +579,6 @@ def _ran_out(status: str, reason: str | None) -> str:
     from amem.ledger.task import LEASE_ENDED
 
     return " (lease ran out)" if status == "admitted" and reason == LEASE_ENDED else ""
-
-
-def _stale(context: Context, task: "Task") -> bool:
-    """Whether the tree in which a task's checks ran is another by now; False where it is not on this machine."""
-    if task.checked_tree is None or task.session is None:
-        return False
-    import os
-
-    from amem.egress.meter import sessions
-    from amem.launch.snapshot import Store
-
-    ran = sessions(context.root, session=task.session)
-    if not ran or not os.path.isdir(workdir := ran[0]["workdir"]):
-        return False
-    return Store(context.root, workdir).digest() != task.checked_tree
 
 
 def _print_task(context: Context, task: "Task", body: str | None = None, *, stale: bool = False) -> int:
