@@ -2,16 +2,15 @@
 
 Owns `state/snapshots/<tree>.git`, a repository of amem's own for each tree. git is the store and nothing more: it is never pointed at the
 tree, so no hook, filter, attribute, ignore rule or configuration of the tree has a say, and the user's own repository is not touched.
-Every file is read and written here beneath the tree, following no link. What stands in a `.git` is left out: it is git's, and a commit
-is undone with git.
+Every file is read and written beneath the tree, following no link. What stands in a `.git` is left out: it is git's, and a commit is undone
+with git.
 """
 
-import errno
 import fcntl
 import hashlib
 import json
+import marshal
 import os
-import shlex
 import stat
 import subprocess
 import time
@@ -20,18 +19,17 @@ from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
 from amem.errors import NotFoundError, UnavailableError
+from amem.launch import scanned
+from amem.launch.scanned import Folder, Known
 from amem.sandbox import calls
 from amem.sandbox.spec import is_below
 from amem.settings.root import Root
 
-MOST_BYTES = 256 << 20
-"""A larger file is not kept; the note of the launch names it."""
 MOST_HOLES = 4 << 30
 """Bytes that files only claim to have: they cost a session nothing, and whoever reads them a minute for so many."""
 KEPT = 30
 """Sessions of one tree whose snapshots stay."""
-_RACY_NS = 1_000_000_000
-"""A file changed this recently could change again without a new change time: it is read again next time."""
+_USUAL_MODES = frozenset({0o644, 0o755, 0o777})
 _SLOW_NS = 2_000_000_000
 """A wait past this is explained."""
 _ENVIRONMENT = {
@@ -72,12 +70,11 @@ class About(NamedTuple):
 class _Notes(NamedTuple):
     """What a store knows beside git; it can be lost."""
 
-    files: Mapping[str, list[str]]
-    """Path → mark, mode and blob, as read last: what carries the same mark need not be read again."""
-    tree: str
-    """git's name of the tree with these files."""
     sessions: list[str]
     """Oldest first."""
+    tree: str
+    """git's name of the tree with the files that are known; empty where none are."""
+    folders: Mapping[str, Known]
 
 
 class Store:
@@ -95,59 +92,37 @@ class Store:
         """
         with self._locked():
             notes = self._notes()
-            new: dict[str, list[str]] = {}
-            left_out: list[str] = []
-            now_ns = time.time_ns()
-            holes = MOST_HOLES
-            modes: dict[str, list[str]] = {}
+            taking = _Taking(notes, slow)
             with self._importing() as out:
-                lines: list[bytes] = []
-                base = self._base(notes)
-                for path, about, folder in _files(self.workdir, left_out):
-                    if slow is not None and time.time_ns() - now_ns > _SLOW_NS:
-                        slow()
-                        slow = None
-                    mark = _mark(about)
-                    known = last = notes.files.get(path)
-                    if known is None or known[0] != mark:
-                        hole = max(0, about.st_size - about.st_blocks * 512)
-                        content = _content(folder, os.path.basename(path), about) if hole <= holes else None
-                        if content is None:
-                            left_out.append(path)
-                            continue
-                        holes -= hole
-                        out.write(b"blob\ndata %d\n%s\n" % (len(content), content))
-                        known = [mark, _mode(about), _blob(content)]
-                    new[path] = known if about.st_ctime_ns < now_ns - _RACY_NS else ["", *known[1:]]
-                    if (bits := stat.S_IMODE(about.st_mode)) not in (0o644, 0o755, 0o777):
-                        modes.setdefault(f"{bits:o}", []).append(path)
-                    if not base or last is None or last[1:] != known[1:]:
-                        lines.append(b"M %s %s %s\n" % (known[1].encode(), known[2].encode(), _quoted(path)))
-                message = json.dumps({"modes": modes, "left_out": left_out}).encode()
-                head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {now_ns // 10**9} +0000\n"
+                for folder in scanned.folders(self.workdir, taking.left_out):
+                    taking.folder(folder, out)
+                message = json.dumps({"modes": taking.modes, "left_out": taking.left_out}).encode()
+                head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {taking.began_ns // 10**9} +0000\n"
                 out.write(head.encode() + b"data %d\n%s\ndeleteall\n" % (len(message), message))
-                if base:
-                    out.write(b'M 040000 %s ""\n' % base.encode())
-                    out.writelines(b"D %s\n" % _quoted(path) for path in notes.files if path not in new)
-                out.writelines(lines)
+                if notes.tree:
+                    out.write(b'M 040000 %s ""\n' % notes.tree.encode())
+                out.writelines(b"D %s\n" % _quoted(path) for path in taking.gone())
+                out.writelines(taking.lines)
             sessions = self._prune([*(each for each in notes.sessions if each != session), session])
-            new_notes = self._path / "amem-notes.new"
             tree = self._git("rev-parse", f"refs/sessions/{session}/{when}^{{tree}}").decode().strip()
-            new_notes.write_text(json.dumps({"files": new, "tree": tree, "sessions": sessions}))
-            new_notes.replace(self._path / "amem-notes.json")
-        return tuple(left_out)
+            new_notes = self._path / "amem-notes.new"
+            new_notes.write_bytes(marshal.dumps((sessions, tree, {path: tuple(known) for path, known in taking.new.items()}), 4))
+            new_notes.replace(self._path / "amem-notes")
+        return tuple(taking.left_out)
 
     def digest(self) -> str:
         """Name the tree as it is now, by every file that a snapshot of it would keep; nothing is kept. What is known is not read again."""
         notes = self._notes()
-        whole = hashlib.sha256()
-        for path, about, folder in _files(self.workdir, []):
-            known = notes.files.get(path)
-            if known is None or known[0] != _mark(about):
-                content = _content(folder, os.path.basename(path), about)
-                known = ["", _mode(about), _blob(content) if content is not None else f"{about.st_size} bytes"]
-            whole.update(f"{known[1]} {known[2]} ".encode() + os.fsencode(path) + b"\0")
-        return f"sha256:{whole.hexdigest()}"
+        all_of_it = hashlib.sha256()
+        for folder in scanned.folders(self.workdir, []):
+            known = notes.folders[folder.path].files() if folder.path in notes.folders else {}
+            for name, mode, mark in folder:
+                was, blob = known.get(name, (b"", b""))
+                if was != mark:
+                    found = scanned.content(folder.fd, name)
+                    blob = scanned.blob(found[0]) if found is not None else b"%d bytes" % scanned.size(mark)
+                all_of_it.update(f"{scanned.git_mode(mode)} {blob.hex()} ".encode() + os.fsencode(folder.below(name)) + b"\0")
+        return f"sha256:{all_of_it.hexdigest()}"
 
     def has(self, session: str, when: str) -> bool:
         """Say whether this snapshot was taken."""
@@ -189,19 +164,15 @@ class Store:
         return sessions[-KEPT:]
 
     def _notes(self) -> "_Notes":
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads((self._path / "amem-notes.json").read_bytes())
-            return _Notes(dict(found["files"]), str(found["tree"]), list(found["sessions"]))
-        return _Notes({}, "", [])
-
-    def _base(self, notes: "_Notes") -> str:
-        """The tree that the next snapshot starts from, so that only what changed is told to git; empty where there is none."""
-        if not notes.tree:
-            return ""
-        try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{notes.tree}^{{tree}}").decode().strip()
-        except UnavailableError:
-            return ""
+        """What the last snapshot left; of files only where git still has the tree with them, which the next one then starts from."""
+        with suppress(OSError, EOFError, ValueError, TypeError, UnavailableError):
+            sessions, tree, folders = marshal.loads((self._path / "amem-notes").read_bytes())
+            found = _Notes(list(sessions), "", {})
+            with suppress(UnavailableError):
+                self._git("rev-parse", "--verify", "--quiet", f"{tree}^{{tree}}")
+                found = _Notes(found.sessions, tree, {path: Known(*known) for path, known in folders.items()})
+            return found
+        return _Notes([], "", {})
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -242,6 +213,77 @@ class Store:
             raise UnavailableError("a snapshot needs git, which is not on PATH", hint="amem launch --no-snapshot") from error
 
 
+class _Taking:
+    """One snapshot while it is taken: what git is told, and what will be known."""
+
+    def __init__(self, notes: _Notes, slow: Callable[[], None] | None) -> None:
+        self.began_ns = time.time_ns()
+        self.new: dict[str, Known] = {}
+        self.lines: list[bytes] = []
+        """What has git have a file that is another than in the tree that it starts from."""
+        self.left_out: list[str] = []
+        self.modes: dict[str, list[str]] = {}
+        self._old = notes.folders
+        self._gone: list[str] = []
+        self._holes = MOST_HOLES
+        self._slow = slow
+
+    def folder(self, folder: Folder, out: IO[bytes]) -> None:
+        """Take a folder: read what is not known, and tell git of it."""
+        self._look_at_the_clock()
+        for mode in set(folder.modes):
+            if (bits := stat.S_IMODE(mode)) not in _USUAL_MODES:
+                these = (name for name, other in zip(folder.names, folder.modes, strict=True) if other == mode)
+                self.modes.setdefault(f"{bits:o}", []).extend(map(folder.below, these))
+        known = self._old.get(folder.path)
+        if known is None or not folder.is_as(known):
+            known = self._read(folder, known.files() if known is not None else {}, out)
+        if known.names:
+            self.new[folder.path] = known
+
+    def gone(self) -> Iterator[str]:
+        """The files that are in the tree which git starts from, and not in this one."""
+        yield from self._gone
+        for path, known in self._old.items():
+            if path not in self.new:
+                yield from (f"{path}/{name}" if path else name for name in known.files())
+
+    def _read(self, folder: Folder, old: dict[str, tuple[bytes, bytes]], out: IO[bytes]) -> Known:
+        names, marks, blobs = [], [], []
+        for name, mode, mark in folder:
+            was, blob = old.pop(name, (b"", b""))
+            if was != mark:
+                path = folder.below(name)
+                content = self._content(folder, name)
+                if content is None:
+                    self.left_out.append(path)
+                    if was:
+                        self._gone.append(path)
+                    continue
+                blob = scanned.blob(content)
+                out.write(b"blob\ndata %d\n%s\n" % (len(content), content))
+                self.lines.append(b"M %s %s %s\n" % (scanned.git_mode(mode).encode(), blob.hex().encode(), _quoted(path)))
+                mark = scanned.settled(mark, self.began_ns)
+            names.append(name)
+            marks.append(mark)
+            blobs.append(blob)
+        self._gone += map(folder.below, old)
+        return Known("\0".join(names), b"".join(marks), b"".join(blobs))
+
+    def _content(self, folder: Folder, name: str) -> bytes | None:
+        self._look_at_the_clock()
+        found = scanned.content(folder.fd, name, self._holes)
+        if found is None:
+            return None
+        self._holes -= found[1]
+        return found[0]
+
+    def _look_at_the_clock(self) -> None:
+        if self._slow is not None and time.time_ns() - self.began_ns > _SLOW_NS:
+            self._slow()
+            self._slow = None
+
+
 def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool) -> tuple[list[str], dict[str, str]]:
     """Take changes back: the paths that are as before the session now, and why others were kept.
 
@@ -250,7 +292,7 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     reverted: list[str] = []
     kept: dict[str, str] = {}
     about = store.about(session)
-    tree = _open(store.workdir)
+    tree = scanned.top(store.workdir)
     try:
         # What was added goes first: it may stand where a folder or a file was.
         for change in sorted(changes, key=lambda change: (change.before is not None, change.path)):
@@ -282,75 +324,6 @@ def repositories(workdir: str, paths: Iterable[str]) -> list[str]:
 # The tree, read and written beneath itself
 
 
-def _open(workdir: str) -> int:
-    """The tree's folder. Raises UnavailableError.
-
-    Its name was noted with the links resolved. Another session that may write a folder above it could have put one there since, and be
-    read or written by it, so none is followed now.
-    """
-    try:
-        return calls.open_beneath(calls.AT_FDCWD, workdir, os.O_RDONLY | os.O_DIRECTORY, calls.RESOLVE_NO_SYMLINKS)
-    except OSError as error:
-        why = "a symbolic link stands in its way now" if error.errno == errno.ELOOP else error.strerror
-        raise UnavailableError(f"{workdir}: {why}", hint=f"ls -ld {shlex.quote(workdir)}") from error
-
-
-def _files(workdir: str, left_out: list[str]) -> Iterator[tuple[str, os.stat_result, int]]:
-    """Each file and link: its name below the tree, its facts, and the folder it is in, open."""
-    tree = _open(workdir)
-    try:
-        folders = [""]
-        while folders:
-            above = folders.pop()
-            try:
-                folder = calls.open_beneath(tree, above, os.O_RDONLY | os.O_DIRECTORY) if above else os.dup(tree)
-            except OSError:
-                left_out.append(above)
-                continue
-            try:
-                with os.scandir(folder) as found:
-                    entries = sorted(found, key=lambda entry: entry.name)
-                for entry in entries:
-                    path = f"{above}/{entry.name}" if above else entry.name
-                    if entry.name.lower() == ".git":
-                        continue
-                    about = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(about.st_mode):
-                        folders.append(path)
-                    elif stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
-                        yield path, about, folder
-            finally:
-                os.close(folder)
-    finally:
-        os.close(tree)
-
-
-def _content(folder: int, name: str, about: os.stat_result) -> bytes | None:
-    try:
-        if stat.S_ISLNK(about.st_mode):
-            return os.fsencode(os.readlink(name, dir_fd=folder))
-        if about.st_size > MOST_BYTES:
-            return None
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            return _whole(fd, about.st_size) if stat.S_ISREG(os.fstat(fd).st_mode) else None
-        finally:
-            os.close(fd)
-    except OSError:
-        return None
-
-
-def _whole(fd: int, expected: int) -> bytes | None:
-    """All of a file; None when it has grown past what is kept. A buffer for the largest there may be would cost more than the reading."""
-    data = os.read(fd, expected + 1)
-    if len(data) == expected:
-        return data
-    whole = bytearray(data)
-    while len(whole) <= MOST_BYTES and (data := os.read(fd, 1 << 20)):
-        whole += data
-    return bytes(whole) if len(whole) <= MOST_BYTES else None
-
-
 def _now(tree: int, path: str) -> File | None:
     """What stands there now; None for nothing. Raises OSError for what is no file."""
     above, name = os.path.split(path)
@@ -362,10 +335,10 @@ def _now(tree: int, path: str) -> File | None:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(about.st_mode):
             return None
-        content = _content(folder, name, about)
-        if content is None:
+        found = scanned.content(folder, name)
+        if found is None:
             raise OSError(0, "not a file that can be read")
-        return File(_mode(about), _blob(content))
+        return File(scanned.git_mode(about.st_mode), scanned.blob(found[0]).hex())
     except FileNotFoundError:
         return None
     finally:
@@ -421,22 +394,7 @@ def _give(folder: int, name: str) -> None:
         os.chown(name, about.st_uid, about.st_gid, dir_fd=folder, follow_symlinks=False)
 
 
-def _mark(about: os.stat_result) -> str:
-    """What another content would change."""
-    return f"{about.st_ino}:{about.st_size}:{about.st_mode:o}:{about.st_ctime_ns}"
-
-
 # git's words
-
-
-def _mode(about: os.stat_result) -> str:
-    if stat.S_ISLNK(about.st_mode):
-        return "120000"
-    return "100755" if about.st_mode & stat.S_IXUSR else "100644"
-
-
-def _blob(content: bytes) -> str:
-    return hashlib.sha256(b"blob %d\0" % len(content) + content).hexdigest()
 
 
 def _quoted(path: str) -> bytes:

@@ -1,5 +1,6 @@
 """Snapshots against trees that try everything: what is taken back is byte for byte what was there."""
 
+import marshal
 import os
 import stat
 import subprocess
@@ -10,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from amem.errors import NotFoundError, UnavailableError
-from amem.launch import snapshot
-from amem.launch.snapshot import MOST_BYTES, Store, undo
+from amem.launch import scanned, snapshot
+from amem.launch.scanned import MOST_BYTES
+from amem.launch.snapshot import Store, undo
 from amem.settings.root import Root
 
 NAMES = [
@@ -96,10 +98,11 @@ contents = st.dictionaries(st.sampled_from(["a", "b", "a/x", "a/y/z", "b/x", "c 
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(before=contents, after=contents)
+@given(before=contents, after=contents, settled=st.booleans())
 def test_any_tree_turned_into_any_other_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, before: dict[str, bytes], after: dict[str, bytes]
+    tmp_path_factory: pytest.TempPathFactory, before: dict[str, bytes], after: dict[str, bytes], settled: bool
 ) -> None:
+    """Whether what is known is read again or not, and with what did not change in between."""
     tree = tmp_path_factory.mktemp("any") / "tree"
 
     def fill(files: dict[str, bytes]) -> None:
@@ -110,13 +113,81 @@ def test_any_tree_turned_into_any_other_comes_back(
             (tree / name).write_bytes(data)
 
     kept = store(tree)
-    fill(before)
-    kept.take("ses-1", "before")
-    was = listing(tree)
-    fill(after)
-    kept.take("ses-1", "after")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scanned, "RACY_NS", -(10**18) if settled else scanned.RACY_NS)
+        fill(before)
+        kept.take("ses-1", "before")
+        kept.take("ses-2", "before")
+        was = listing(tree)
+        fill(after)
+        kept.take("ses-1", "after")
+        kept.take("ses-2", "after")
+    assert kept.changes("ses-1") == kept.changes("ses-2")
     assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert listing(tree) == was
+
+
+def test_a_change_is_seen_whose_size_and_times_are_those_of_before(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system that counts change times in steps of two seconds, all within one step."""
+    (tree / "file").write_text("aaaa")
+    about, step_ns = os.stat(tree / "file"), 1_700_000_000_000_000_000
+    look = os.stat
+
+    def coarse(path: object, **words: object) -> os.stat_result:
+        found = look(path, **words)  # type: ignore[call-overload]
+        return os.stat_result(tuple(found), {"st_ctime_ns": step_ns, "st_blocks": found.st_blocks})
+
+    kept, read = store(tree), scanned.content
+    names: list[str] = []
+    monkeypatch.setattr(scanned, "content", lambda fd, name, *most: (names.append(name), read(fd, name, *most))[1])
+    monkeypatch.setattr(scanned.os, "stat", coarse)
+    monkeypatch.setattr("amem.launch.snapshot.time.time_ns", lambda: step_ns + 1_999_999_999)
+    kept.take("ses-1", "before")
+    (tree / "file").write_text("bbbb")
+    os.utime(tree / "file", ns=(about.st_atime_ns, about.st_mtime_ns))
+    kept.take("ses-1", "after")
+    assert [change.path for change in kept.changes("ses-1")] == ["file"]
+    monkeypatch.setattr("amem.launch.snapshot.time.time_ns", lambda: step_ns + 2_000_000_001)
+    kept.take("ses-2", "before")
+    kept.take("ses-2", "after")
+    assert names == ["file"] * 3, "once the step is over it is known"
+
+
+def test_what_is_known_is_not_read_again_and_what_changed_beside_it_is(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/one", "a/two", "b/three"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("aaaa")
+    monkeypatch.setattr(scanned, "RACY_NS", -(10**18))
+    kept, read = store(tree), scanned.content
+    kept.take("ses-1", "before")
+    digest = kept.digest()
+    names: list[str] = []
+    monkeypatch.setattr(scanned, "content", lambda fd, name, *most: (names.append(name), read(fd, name, *most))[1])
+    assert kept.digest() == digest and names == []
+    about = (tree / "a/two").stat()
+    (tree / "a/two").write_text("bbbb")
+    os.utime(tree / "a/two", ns=(about.st_atime_ns, about.st_mtime_ns))
+    (tree / "b/three").rename(tree / "b/four")
+    assert kept.digest() != digest
+    names.clear()
+    kept.take("ses-1", "after")
+    assert sorted(names) == ["four", "two"]
+    assert [(change.path, change.change) for change in kept.changes("ses-1")] == [
+        ("a/two", "modified"), ("b/four", "added"), ("b/three", "deleted"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("notes", [b"", b"nonsense", b"{}", marshal.dumps(([], "0" * 64, {"": ("file", bytes(32), bytes(32))}), 4)])
+def test_notes_that_are_lost_cost_time_alone(tree: Path, notes: bytes) -> None:
+    (tree / "file").write_text("one")
+    kept = store(tree)
+    kept.take("ses-1", "before")
+    (path,) = (tree.parent / "root" / "state" / "snapshots").glob("*.git/amem-notes")
+    path.write_bytes(notes)
+    (tree / "file").write_text("two")
+    kept.take("ses-1", "after")
+    (change,) = kept.changes("ses-1")
+    assert change.after is not None and kept.content(change.after) == b"two"
 
 
 def test_what_changed_again_since_is_kept_unless_forced(tree: Path) -> None:
@@ -265,17 +336,17 @@ def test_a_file_that_changes_its_size_while_it_is_read_is_read_whole(tmp_path: P
     (tmp_path / "file").write_bytes(there)
     fd = os.open(tmp_path / "file", os.O_RDONLY)
     try:
-        assert snapshot._whole(fd, expected) == there
+        assert scanned.whole(fd, expected) == there
     finally:
         os.close(fd)
 
 
 def test_a_file_that_grows_past_what_is_kept_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(scanned, "MOST_BYTES", 1 << 20)
     (tmp_path / "file").write_bytes(bytes(3 << 20))
     fd = os.open(tmp_path / "file", os.O_RDONLY)
     try:
-        assert snapshot._whole(fd, 7) is None
+        assert scanned.whole(fd, 7) is None
     finally:
         os.close(fd)
 
