@@ -80,6 +80,7 @@ INPUT: Mapping[str, Shape] = {
     "reach": _many(3, Shape(10)),
     "spent": _many(2, _NUMBER, 10),
     "limits": _many(2, _NUMBER, 10),
+    "over": _many(2, _many(3, _NUMBER, 10)),
     "grant": _many(6, Shape(10, TOOLS_LIMIT, Shape(64)), 20),
 }
 """The fields of a request that are more or less than a word; any other is one."""

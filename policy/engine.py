@@ -32,6 +32,7 @@ from amem.policy.request import (
     ADMIT,
     APPROVE,
     DECLINE,
+    FACTS,
     FETCH,
     MODEL_CALL,
     OWNER_ACTS,
@@ -41,7 +42,6 @@ from amem.policy.request import (
     SPEND,
     WRITE,
     Request,
-    replaced,
 )  # fmt: skip
 
 __all__ = ["BUILTIN", "LABELS", "PolicyEngine", "builtin", "grants_data", "load", "sources", "syntax"]
@@ -156,8 +156,8 @@ class PolicyEngine:
             asked = _object(fields, sorted(fields))
             if (decided := self._decided.get(asked)) is not None:
                 return decided._replace(id=ids.draw("decision"))
-            if request.action == WRITE:
-                fields |= _fields(replaced(request.input))
+            if (facts := FACTS.get(request.action)) is not None:
+                fields |= _fields(facts(request.input))
         except (TypeError, ValueError, KeyError) as error:
             return self._deny(request, "", "bad_request", why=str(error)[:160])
         digest = "sha256:" + hashlib.sha256(asked.encode()).hexdigest()

@@ -328,6 +328,23 @@ def replaced(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+def exceeded(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a call's `wanted` comes to beside its limits. Raises KeyError or TypeError when it is not of its form.
+
+    `over` has `{scope, limit, left}` of each limit that it would go beyond.
+    """
+    spent, limits, wanted = asked["spent"], asked["limits"], asked["wanted"]
+    return {
+        "over": [
+            {"scope": scope, "limit": limits[scope], "left": max(0, limits[scope] - spent[scope])}
+            for scope in _SCOPES
+            if limits[scope] is not None and spent[scope] + wanted > limits[scope]
+        ]
+    }
+
+
+FACTS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {WRITE: replaced, SPEND: exceeded}
+"""What the host says of an action's request beside its fields: what differs in each comes to few facts, which a policy can ask about."""
 BUILDERS: Mapping[str, Callable[..., Request]] = {
     MODEL_CALL: model_call,
     READ: read,

@@ -10,7 +10,7 @@ from typing import Any
 
 from amem.policy.engine import LABELS, builtin
 from amem.policy.grants import resolver
-from amem.policy.request import WRITE, Request, replaced
+from amem.policy.request import FACTS, Request
 
 _PROJECT = Path(__file__).resolve().parents[2]
 CHILD_LIMIT_S = 300
@@ -30,7 +30,7 @@ def evaluated(data: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """The input that the engine evaluates for a request."""
     asked = request.input
     grant = resolver(data)(asked.get("domain", ""), asked.get("principal", ""), asked.get("owner"))
-    return {**asked, "action": request.action, "grant": grant, **(replaced(asked) if request.action == WRITE else {})}
+    return {**asked, "action": request.action, "grant": grant, **FACTS.get(request.action, lambda _: {})(asked)}
 
 
 def answers(

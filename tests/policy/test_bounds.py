@@ -119,7 +119,7 @@ def largest() -> list[Request]:
         ask.read(**who, handling=label),
         ask.spend(
             **who, destination="d" * 64, wanted=2**53 - 1, spent={"session": 2**53 - 1, "day": 2**53 - 1},
-            limits={"session": 2**53 - 1, "day": None}, zone="z" * 64,
+            limits={"session": 2**53 - 1, "day": 2**53 - 1}, zone="z" * 64,
         ),
         ask.fetch(
             **who, label=label, tap="t" * 64, granted=ask.Reach(True, hosts, methods=[16 * chr(65 + n) for n in range(26)]),
@@ -138,7 +138,7 @@ def test_no_request_is_larger_than_the_bound_takes_it_to_be() -> None:
     found = largest()
     assert {one.action for one in found} | ask.OWNER_ACTS | {ask.DECLINE} == set(ask.BUILDERS)
     for asked in (*found, *(case.request for case in (*golden.cases(), *golden.heavy()))):
-        facts = ask.replaced(asked.input) if asked.action == ask.WRITE else {}
+        facts = ask.FACTS.get(asked.action, lambda _: {})(asked.input)
         for name, value in (*asked.input.items(), *facts.items(), ("grant", NOBODY)):
             assert within(shape(value), bounds.INPUT.get(name, bounds._WORD)), (asked.action, name)
 

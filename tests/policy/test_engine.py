@@ -593,3 +593,23 @@ def test_a_refused_call_is_told_what_is_left_and_whose_day_it_is(engine: PolicyE
         "refused: today (Asia/Kathmandu) has 40 of 100 tokens left at anthropic, and this call may use 41 "
         "(prompt and the most output it asks for)"
     )
+
+
+def test_a_call_is_let_through_where_it_fits_both_limits_and_told_of_each_that_it_does_not_fit(engine: PolicyEngine) -> None:
+    """Beside the plain sums, over generated requests; the same engine answers all, so that none is told another's figures."""
+    r = random.Random(20261130)
+    tokens = [0, 1, 39, 40, 41, 60, 99, 100, 101, 2**53 - 1]
+    allowed = 0
+    for _ in range(2000):
+        spent, limits = ({scope: r.choice(tokens) for scope in ("session", "day")} for _ in range(2))
+        most = {scope: r.choice([None, limit, limit]) for scope, limit in limits.items()}
+        wanted = r.choice(tokens)
+        found = engine.decide(ask.spend(**who(), destination="anthropic", wanted=wanted, spent=spent, limits=most))
+        over = [scope for scope, limit in most.items() if limit is not None and spent[scope] + wanted > limit]
+        assert (found.allow, codes(found)) == (not over, [f"spend_{scope}" for scope in over])
+        for scope, reason in zip(over, found.reasons, strict=True):
+            left = max(0, limits[scope] - spent[scope])
+            expected = {"destination": "anthropic", "limit": limits[scope], "left": left, "wanted": wanted}
+            assert dict(reason.facts) == expected | ({"zone": "UTC"} if scope == "day" else {})
+        allowed += found.allow
+    assert 200 < allowed < 1800

@@ -12,7 +12,7 @@ import pytest
 
 from amem.policy import golden
 from amem.policy.engine import PolicyEngine, builtin
-from amem.policy.request import OWNER_ACTS, replaced
+from amem.policy.request import FACTS, OWNER_ACTS
 
 from . import opa
 from .asks import DATA, OWNER, entry
@@ -111,7 +111,7 @@ OTHER = [None, 1, -1, 1.5, "", "none", "20", True, [], [1], {}, {"a": None}]
 def random_input(r: random.Random) -> dict[str, Any]:
     """An input of the shape that the builders and the engine give."""
     asked = {name: value(r) for name, value in VALUES.items()}
-    return {**asked, **replaced(asked)}
+    return {**asked, **{name: fact for facts in FACTS.values() for name, fact in facts(asked).items()}}
 
 
 def mutilated(r: random.Random, asked: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +126,7 @@ def mutilated(r: random.Random, asked: dict[str, Any]) -> dict[str, Any]:
                 *_list(asked.get("supersedes")),
                 *_list(asked.get("addresses")),
                 *_list(asked.get("elsewhere")),
+                *_list(asked.get("over")),
             )
             if isinstance(found, dict) and found
         ]
