@@ -16,7 +16,7 @@ from pathlib import Path
 from amem.egress.identity import Backends
 from amem.errors import UnavailableError
 from amem.model.call import Billing, ObservedBy
-from amem.model.clock import stamp
+from amem.model.clock import now, stamp
 from amem.settings import database
 from amem.settings.root import Root
 from amem.typed import Any, NamedTuple
@@ -115,6 +115,7 @@ class CallRow(NamedTuple):
 _INSERT = f"""insert or ignore into calls({", ".join(CallRow._fields)})
     select {", ".join(f"value ->> {n}" for n in range(len(CallRow._fields)))} from json_each(?)"""
 """All rows in one step: between steps the thread that carries streams would have to wait its turn."""
+_SETTLE = "delete from reservations where call in (select value from json_each(?)) or until < ?"
 
 
 class Meter:
@@ -196,9 +197,7 @@ class Meter:
                     pending[at] = self._backends.judged(connection, pending[at])
                     self._judged = at + 1
                 connection.execute(_INSERT, (json.dumps(pending, ensure_ascii=False),))
-                connection.execute(
-                    "delete from reservations where call in (select value from json_each(?))", (json.dumps([row.id for row in pending]),)
-                )
+                connection.execute(_SETTLE, (json.dumps([row.id for row in pending]), stamp(now())))
                 connection.execute("commit")
             except BaseException:
                 connection.execute("rollback")

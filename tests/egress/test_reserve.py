@@ -110,6 +110,40 @@ def test_what_a_killed_egress_had_reserved_lapses(root: Root) -> None:
     asyncio.run(run())
 
 
+def test_what_lapsed_leaves_the_store_with_the_next_row(root: Root) -> None:
+    async def run() -> None:
+        long_ago = Clock()
+        long_ago.at = datetime(2020, 1, 1, tzinfo=UTC)
+        killed = Reservations(root, UTC, long_ago)
+        assert await take(killed, "a", "demo", S1, 1000) is None
+        await killed.close()
+        meter = Meter(root)
+        meter.record(row(1))
+        await asyncio.to_thread(meter.close)
+        connection = connect(root.usage)
+        assert connection.execute("select count(*) from reservations").fetchone() == (0,)
+        connection.close()
+
+    asyncio.run(run())
+
+
+def test_while_another_writes_to_the_store_a_call_waits_and_the_loop_does_not(root: Root) -> None:
+    async def run() -> None:
+        egress, other = Reservations(root, UTC), connect(root.usage)
+        other.execute("begin immediate")
+        taking = [asyncio.create_task(take(egress, call, "demo", S1, 600)) for call in "abc"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(each.done() for each in taking)
+        other.execute("commit")  # by the loop, which the first one would else have stopped
+        async with asyncio.timeout(60):
+            assert sorted([await each or "taken" for each in taking]) == ["spend_session", "spend_session", "taken"]
+        other.close()
+        await egress.close()
+
+    asyncio.run(run())
+
+
 def test_a_call_that_goes_on_keeps_its_room(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         clock = Clock()
