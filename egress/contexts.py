@@ -13,6 +13,7 @@ import logging
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +74,8 @@ class Contexts:
         self._folder = folder
         self._mask = mask
         self._blobs = f"{folder}/blobs"
-        self._closing = threading.Event()
+        self._hurry = threading.Event()
+        """Much waits to be written, or no more will come."""
         self._count = 0
         self._taken = 0
         self._written = 0
@@ -94,6 +96,8 @@ class Contexts:
             return
         self._taken += len(piece)
         self._queue.put(("piece", context, piece))
+        if self._taken - self._written > _SHORT_BYTES and not self._hurry.is_set():
+            self._hurry.set()
 
     def end(self, context: Context) -> None:
         """The call is over: keep it."""
@@ -101,8 +105,8 @@ class Contexts:
 
     def close(self) -> None:
         """Write what is left and end the thread."""
-        self._closing.set()
         self._queue.put(None)
+        self._hurry.set()
         self._thread.join()
         for answer in self._open.values():
             answer.drop()
@@ -110,13 +114,16 @@ class Contexts:
     def _run(self) -> None:
         going = True
         while going:
-            items = [self._queue.get()]
-            if self._taken - self._written < _SHORT_BYTES:
-                self._closing.wait(_GATHERED_S)
+            items = deque([self._queue.get()])
+            self._hurry.wait(_GATHERED_S)
+            self._hurry.clear()
             while not self._queue.empty():
                 items.append(self._queue.get())
             going = items[-1] is not None
-            lines = [line for item in items if item is not None and (line := self._one(*item)) is not None]
+            lines = []
+            while items and (item := items.popleft()) is not None:  # a list would hold what is written until all of it is
+                if (line := self._one(*item)) is not None:
+                    lines.append(line)
             if lines:
                 self._say(lines)
 
