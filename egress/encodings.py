@@ -32,16 +32,21 @@ class Decoder(Protocol):
 
 def decoder(content_encoding: str) -> Decoder | None:
     """A decoder for a content-encoding header; None when amem knows it not."""
+    if not content_encoding:
+        return _PLAIN
     names = [name.strip().lower() for name in content_encoding.split(",") if name.strip()]
     names = [name for name in names if name != "identity"]
     if len(names) > 3 or not all(name in _DECODERS for name in names):
         return None
-    return _Chain([_DECODERS[name]() for name in reversed(names)]) if names else _Plain()
+    return _Chain([_DECODERS[name]() for name in reversed(names)]) if names else _PLAIN
 
 
 class _Plain:
     def feed(self, data: bytes) -> Iterator[bytes]:
-        yield data
+        return iter((data,))
+
+
+_PLAIN = _Plain()
 
 
 class _Chain:

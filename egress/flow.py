@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import parse_qsl, quote, urlencode
 
 from amem.egress import weight
@@ -100,6 +101,7 @@ _CREDENTIAL_QUERY = frozenset(("key", "access_token", "oauth_token", "api_key", 
 MAX_TARGET_CHARS = 4096
 
 
+@lru_cache(maxsize=64)
 def target(method: str, raw: str) -> Target | Unknown | Malformed:
     """Read the request target of a request line. `raw` is what stood on the line, nothing decoded."""
     if len(raw) > MAX_TARGET_CHARS:

@@ -49,8 +49,11 @@ class SseReader:
         *blocks, rest = data.split(b"\n\n")
         self._last = b""
         for block in blocks:
-            self._keep(block)
-            self._finish(events)
+            if self._size or self._dropping or len(block) > self._max:
+                self._keep(block)
+                self._finish(events)
+            else:  # nothing is pending: it came whole
+                self._ended(block, events)
         self._keep(rest[:-1])
         self._last = rest[-1:]
         return events
@@ -110,11 +113,18 @@ class SseReader:
         self._pieces.append(piece)
 
     def _finish(self, events: list[Event]) -> None:
+        """End the event that is pending."""
         block = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
-        if self._dropping or block.count(b"\n") >= MAX_LINES:
+        if self._dropping:
             self._dropping = False
+            self.dropped += 1
+        else:
+            self._ended(block, events)
+
+    def _ended(self, block: bytes, events: list[Event]) -> None:
+        if len(block) >= MAX_LINES and block.count(b"\n") >= MAX_LINES:
             self.dropped += 1
         elif block and (not self.wanted or any(one in block for one in self.wanted)) and (event := parse(block)) is not None:
             events.append(event)

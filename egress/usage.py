@@ -11,7 +11,7 @@ confirms it; otherwise the stated figure stands.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from amem.egress.encodings import DecodeError, decoder
@@ -206,12 +206,8 @@ class UsageReader:
         return None
 
 
-def _parts(data: bytes, size: int) -> Iterator[bytes]:
-    if len(data) <= size:
-        yield data
-        return
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
+def _parts(data: bytes, size: int) -> Iterable[bytes]:
+    return (data,) if len(data) <= size else (data[start : start + size] for start in range(0, len(data), size))
 
 
 def _elements(text: str) -> Iterator[dict[str, Any]]:
