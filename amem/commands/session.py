@@ -1,6 +1,7 @@
 """`amem session list`, `show`, `stop`, `diff` and `undo`: who is at work, what became of it, the kill switch, and the way back."""
 
 import sys
+import time
 from datetime import datetime
 
 import click
@@ -148,9 +149,13 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
         reverted = [change.path for change in changes]
     else:
         flags.confirm(f"take back {len(changes)} changes in {store.workdir}?", yes)
+        undo_ns = time.time_ns()
         reverted, kept = snapshot.undo(store, id, changes, force=force)
-        if not kept and not paths and (label := trees.undone(context.root, store.workdir, id)) is not None:
-            note(f"nothing of {id} is left in {store.workdir}: it carries {label} again")
+        if not kept and not paths and store.workdir in trees.carried(context.root, session=id):
+            if (left := snapshot.remainder(store, id, reverted, undo_ns)) is not None:
+                note(f"{left} was touched since {id} began and is in no snapshot: {store.workdir} carries what it did")
+            elif (label := trees.undone(context.root, store.workdir, id)) is not None:
+                note(f"nothing of {id} is left in {store.workdir}: it carries {label} again")
     if context.flags.json:
         print_json({"reverted": reverted, "kept": [{"path": path, "why": why} for path, why in kept.items()]})
     else:

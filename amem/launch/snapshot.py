@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from amem.errors import NotFoundError, UnavailableError
 from amem.launch import scanned
 from amem.launch.scanned import Folder, Known
-from amem.sandbox import calls
+from amem.sandbox import calls, worktree
 from amem.sandbox.spec import is_below
 from amem.settings.root import Root
 
@@ -29,6 +29,9 @@ MOST_HOLES = 4 << 30
 """Bytes that files only claim to have: they cost a session nothing, and whoever reads them a minute for so many."""
 KEPT = 30
 """Sessions of one tree whose snapshots stay."""
+_TICK_NS = 20_000_000
+"""File systems take their times from a clock that moves in steps."""
+_USUAL_FOLDERS = (0o700, 0o755, 0o775)
 _USUAL_MODES = frozenset({0o644, 0o755, 0o777})
 _SLOW_NS = 2_000_000_000
 """A wait past this is explained."""
@@ -65,6 +68,8 @@ class About(NamedTuple):
     """Mode bits of the files that had unusual ones: git keeps none but the execute bit."""
     left_out: tuple[str, ...]
     """Files and folders that were there, and could not be kept."""
+    at_ns: int
+    """When it was begun."""
 
 
 class _Notes(NamedTuple):
@@ -96,7 +101,7 @@ class Store:
             with self._importing() as out:
                 for folder in scanned.folders(self.workdir, taking.left_out):
                     taking.folder(folder, out)
-                message = json.dumps({"modes": taking.modes, "left_out": taking.left_out}).encode()
+                message = json.dumps({"at_ns": taking.began_ns, "modes": taking.modes, "left_out": taking.left_out}).encode()
                 head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {taking.began_ns // 10**9} +0000\n"
                 out.write(head.encode() + b"data %d\n%s\ndeleteall\n" % (len(message), message))
                 if notes.tree:
@@ -147,7 +152,7 @@ class Store:
         """What git does not keep of the tree as it was before the session."""
         message = json.loads(self._git("cat-file", "commit", f"refs/sessions/{session}/before").partition(b"\n\n")[2])
         modes = {path: int(bits, 8) for bits, paths in message["modes"].items() for path in paths}
-        return About(modes, tuple(message["left_out"]))
+        return About(modes, tuple(message["left_out"]), message.get("at_ns", 0))
 
     def _both(self, session: str) -> tuple[str, str]:
         if not (self.has(session, "before") and self.has(session, "after")):
@@ -313,6 +318,29 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     finally:
         os.close(tree)
     return reverted, kept
+
+
+def remainder(store: Store, session: str, reverted: Iterable[str], undo_ns: int) -> str | None:
+    """A name in the tree that may still carry something of a session whose changes were all taken back; None when there is none.
+
+    No snapshot keeps empty folders, a `.git`, pipes, times, attributes. What was touched since the session began tells itself by its change
+    time, and is the session's but for what the undo wrote, which began at `undo_ns`.
+    """
+    began_ns, undo_ns = store.about(session).at_ns, undo_ns - _TICK_NS
+    written = frozenset(reverted)
+    for above, folders, files in worktree.walk(store.workdir):
+        links = (path for name in folders if os.path.islink(path := os.path.join(above, name)))
+        for path in (above, *links, *(os.path.join(above, name) for name in files)):  # each folder is `above` in its turn
+            name = os.path.relpath(path, store.workdir)
+            try:
+                about = os.lstat(path)
+                is_folder = stat.S_ISDIR(about.st_mode)
+                plain = stat.S_IMODE(about.st_mode) in _USUAL_FOLDERS and not os.listxattr(path) if is_folder else name in written
+            except OSError:
+                return name
+            if about.st_ctime_ns >= began_ns and not (plain and about.st_ctime_ns >= undo_ns):
+                return name
+    return None
 
 
 def repositories(workdir: str, paths: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ import marshal
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from amem.errors import NotFoundError, UnavailableError
 from amem.launch import scanned, snapshot
 from amem.launch.scanned import MOST_BYTES
-from amem.launch.snapshot import Store, undo
+from amem.launch.snapshot import Store, remainder, undo
 from amem.settings.root import Root
 
 NAMES = [
@@ -367,3 +368,46 @@ def test_repositories_that_paths_are_in_are_named_but_not_the_trees_own(tree: Pa
         (tree / name).mkdir(parents=True)
     paths = ["a/b/c/gone", "a/b/file", "top"]
     assert snapshot.repositories(str(tree), paths) == ["a/b/.git"]
+
+
+def rest(tree: Path, script: str) -> str | None:
+    """What is left of a session whose changes are all taken back."""
+    for name in ("kept", "deep/file", "gone"):
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text("mine")
+    (tree / "empty").mkdir()
+    (tree / "link").symlink_to("deep")
+    kept = session(tree, script)
+    undo_ns = time.time_ns()
+    reverted, held = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    assert held == {} and reverted != []
+    assert (tree / "deep/file").read_text() == (tree / "gone").read_text() == "mine"
+    return remainder(kept, "ses-1", reverted, undo_ns)
+
+
+CHANGES = "echo more >> deep/file; rm gone; mkdir -p new/er; echo x > new/er/file; "
+
+
+def test_of_what_is_taken_back_whole_nothing_remains(tree: Path) -> None:
+    assert rest(tree, CHANGES) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("mkdir hunter2", "hunter2"),
+        ("mkdir -p new/er/hunter2", "new"),
+        ("mkdir -p deep/.git; echo hunter2 > deep/.git/config", "deep/.git"),
+        ("mkfifo hunter2", "hunter2"),
+        ("touch -d @15000 kept", "kept"),
+        ("touch -h -d @15000 link", "link"),
+        ("chmod 604 kept", "kept"),
+        ("chmod 751 empty", "empty"),
+        ("chmod 751 deep", "deep"),
+        ("cp kept copy; mv copy kept", "kept"),
+    ],
+)
+def test_what_no_snapshot_keeps_remains(tree: Path, script: str, found: str) -> None:
+    """A session could say with it what it has read, to the next session that is shown the tree."""
+    left = rest(tree, CHANGES + script)
+    assert left == found or (found == "new" and left in ("new", "new/er", "new/er/hunter2"))
