@@ -57,7 +57,7 @@ savings: $(READY) ## what the memory saves, measured on this root [QUERY=]
 check: $(READY) ## formatting, lint, types, import contracts, file names
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo 2>&1 | tail -n 4
+	@said=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$said" >&2; exit 1; }
 	@$(BIN)/python scripts/check-names.py
 
 fmt: $(READY) ## format the code
