@@ -23,7 +23,7 @@ REAL_HARNESSES ?= claude codex
 # More tests at once than two cores have, since many wait for a program to start, end or give up.
 AT_ONCE = -n 4 --dist worksteal
 
-.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs setup demo launch work usage savings check fmt test test-real test-other bench bench-peers harnesses image unpack wheel-check
+.PHONY: help gateway local-up local-key local-memory local-spend local-down local-logs oracle setup demo launch work usage savings check fmt test test-real test-other bench bench-peers harnesses image unpack wheel-check
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
