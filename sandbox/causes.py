@@ -41,6 +41,10 @@ MASKED_PROC = Cause(
     "an outer container masks parts of /proc, so the kernel refuses a new one",
     "podman: --security-opt unmask=ALL; docker: --security-opt systempaths=unconfined",
 )
+UNDER_WAY = Cause(
+    "your programs have too many descriptors under way in sockets, as one session can bring about alone",
+    "amem session list --state running, then amem session stop the one that does it",
+)
 OLD_KERNEL = Cause("this kernel lacks the new mount API (Linux 5.12 or later is needed)", "upgrade the kernel")
 
 _WAY_IN = ("clone", "map", "loopback", "private", "root", "tmpfs", "take")
@@ -53,6 +57,8 @@ def cause(verb: str, number: int) -> Cause | None:
         return NONE_ALLOWED if read(MAX_USER) == "0" else USED_UP
     if verb == "proc" and number == errno.EPERM:
         return MASKED_PROC
+    if number == errno.ETOOMANYREFS:
+        return UNDER_WAY
     if number == errno.ENOSYS and verb in ("take", "idmap", "hold"):
         return OLD_KERNEL
     if verb in _WAY_IN and number in (errno.EPERM, errno.EACCES):

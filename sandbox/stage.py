@@ -207,10 +207,10 @@ def _build(context: init.Context, life: int, early: Init | None, order: Order) -
             early.discard()
             early = None
         made = _new_parent(context, life) if verb == "fork" else early or _new_init(context, life, maps)
+        init.send(link, ("pid", made.pid), [made.pidfd])
     except OSError as error:
         init.send(link, ("failed", verb, error.errno or 0, error.strerror or str(error), str(error.filename or "")))
         return 125
-    init.send(link, ("pid", made.pid), [made.pidfd])
     link.close()
     _feed(made.feed, context, marshal.dumps(order))  # type: ignore[arg-type]
     return _watch(made.pid, made.pidfd, life if verb == "clone" else -1)

@@ -1,5 +1,7 @@
 """Launches on machines that forbid something: the sentence, the hint, and nothing left behind."""
 
+import errno
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -14,8 +16,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="shaping a namespace f
 
 
 def run_in(here: Place, *wrapper: str) -> dict[str, object]:
-    import json
-
     done = subprocess.run([*wrapper, *here.command({"spec": {"argv": ["true"]}})], env=here.env(), cwd="/", capture_output=True, timeout=60)
     found: dict[str, object] = json.loads(done.stderr.decode().splitlines()[-1])
     return found
@@ -101,3 +101,40 @@ def test_error_leaves_no_file(here: Place) -> None:
     report = here.launch("true", spec={"binds": [["/no/such/place", "/x"]]})
     assert (report["step"], "/no/such/place" in str(report["error"])) == ("take", True)
     assert sorted(path.name for path in Path(here.base).rglob("*")) == before
+
+
+UNDER_WAY = """
+import array, resource, socket, sys
+count = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+kept = []
+try:
+    while True:
+        ours, theirs = socket.socketpair()
+        kept += [ours, theirs]
+        for _ in range(2):
+            ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1] * 250))])
+except OSError as error:
+    print(error.errno, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("step", ["clone", "start"])
+def test_descriptors_under_way_are_named(step: str) -> None:
+    """The kernel counts those of all of a user's programs, and refuses whoever has passed the limit of its own by then."""
+    with place("user") as here:
+        command = [here.python, "-c", UNDER_WAY, "300"]
+        with subprocess.Popen(command, **here.ids(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            try:
+                assert other.stdout is not None and other.stdout.readline().split() == [str(errno.ETOOMANYREFS).encode()]
+                few = 'ulimit -Sn 60; exec "$@"' if step == "clone" else 'exec "$@"'
+                asked = {"spec": {"argv": ["true"], "limits": {"open_files": 64}}}
+                done = subprocess.run(
+                    ["sh", "-c", few, "sh", *here.command(asked)], **here.ids(), env=here.env(), cwd="/", capture_output=True, timeout=60
+                )
+                report = json.loads(done.stderr.decode().splitlines()[-1])
+            finally:
+                other.kill()
+        assert (report["step"], "Traceback" in done.stderr.decode()) == (step, False), done.stderr.decode()
+        assert "descriptors under way" in report["error"] and "amem session stop" in report["hint"]
