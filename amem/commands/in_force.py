@@ -1,13 +1,13 @@
 """`amem doctor --config`: every setting of `grants.toml` by its key there, the value in force, and whether the file says it.
 
-What may hold a secret, a server's password or a webhook's path, is not shown.
+What may hold a secret (a server's password, a webhook's path, the arguments of a command) is not shown.
 """
 
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 
-from amem.settings.grants import Grants
+from amem.settings.grants import Grants, Notice
 from amem.settings.root import Root
 from amem.typed import Any, NamedTuple
 
@@ -36,7 +36,7 @@ def settings(root: Root, grants: Grants) -> list[Setting]:
         "spend": {"zone": grants.spend_zone, **grants.spend},
         "ledger": {"url": _host_alone(grants.ledger_url), "space": grants.ledger_space},
         "limits": grants.limits,
-        "notice": grants.notice and grants.notice._replace(webhook=_host_alone(grants.notice.webhook)),
+        "notice": grants.notice and Notice(_program_alone(grants.notice.command), _host_alone(grants.notice.webhook)),
     }
     return [Setting(".".join(path), text, root.grants.name if _stands(written, path) else "default") for path, text in _leaves((), tables)]
 
@@ -73,4 +73,11 @@ def _stands(written: Any, path: tuple[str, ...]) -> bool:
 
 
 def _host_alone(address: str | None) -> str | None:
-    return None if address is None else re.sub(r"^(\w+://)(?:[^/@]*@)?([^/?#]*).*$", r"\1\2/…", address)
+    if address is None:
+        return None
+    found = re.fullmatch(r"(\w+://)(?:[^/?#]*@)?([^/?#@]+)(?:[/?#][^@]*)?", address)  # an @ behind the host may end a password
+    return f"{found[1]}{found[2]}/…" if found else "…"
+
+
+def _program_alone(command: tuple[str, ...]) -> tuple[str, ...]:
+    return (command[0], "…") if len(command) > 1 else command

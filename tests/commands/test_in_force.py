@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from amem.commands.in_force import Setting, settings
 from amem.settings import grants
 from amem.settings.root import Root
@@ -66,6 +68,16 @@ def test_every_setting_is_shown_as_the_file_says_it_and_no_secret(root: Root) ->
     assert found["grants.dom-me.contexts"] == Setting("grants.dom-me.contexts", "false", "grants.toml")
     assert found["ledger.url"].value == "postgres://db.example.org:5432/…"
     assert not any("hunter2" in setting.value for setting in found.values())
+
+
+@pytest.mark.parametrize(
+    "url", ["host=db password=hunter2", "pg://me:hunter2/9@db/x", "pg://me:p@hunter2@db/x", "pg://db/x@hunter2", "hunter2"]
+)
+def test_no_spelling_of_a_password_is_shown(root: Root, url: str) -> None:
+    command = '[notice]\ncommand = ["curl", "-H", "Authorization: Bearer hunter2"]\n'
+    root.grants.write_text(f'owner = "human:example:you"\n[grants.dom-me]\n[ledger]\nurl = "{url}"\n{command}')
+    found = {setting.key: setting.value for setting in settings(root, grants.load(root.grants))}
+    assert found["notice.command"] == "curl, …" and "hunter2" not in "".join(found.values())
 
 
 def test_what_the_file_leaves_out_is_shown_as_a_default(root: Root) -> None:
