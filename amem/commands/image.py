@@ -15,7 +15,7 @@ def group() -> None:
     """Harness images: root file systems whose programs a session is shown in place of this machine's."""
 
 
-@group.command("list")
+@group.command("list", epilog="Example: amem image list --json")
 @click.pass_obj
 def list_(context: Context) -> int:
     """List the unpacked images, the newest first."""

@@ -19,7 +19,7 @@ def group() -> None:
     """Instruction files of a work tree: AGENTS.md, CLAUDE.md and their like, which a harness obeys like its user."""
 
 
-@group.command("list")
+@group.command("list", epilog="Example: amem instructions list --workdir ~/project")
 @WORKDIR
 @click.pass_obj
 def list_(context: Context, workdir: str) -> int:

@@ -126,7 +126,10 @@ def asked(options: dict[str, Any]) -> "Asked":
         backend = "unconfined"
     session_id = options["session_id"]
     if session_id is not None and not is_id("session", session_id):
-        raise UsageError(f"--session-id {session_id}: expected ses- and eight letters or digits", hint="amem launch --help")
+        raise UsageError(
+            f"--session-id {session_id}: expected ses- and eight digits or small letters, none of them i, l, o or u",
+            hint="amem launch --help",
+        )
     return Asked(
         **{name: options[name] for name in ("harness", "auth", "provider", "model", "args", "subagents", "no_handoff", "dry_run")},
         **{name: options[name] for name in ("server_auth", "server_provider", "domain", "workdir", "session_id")},

@@ -26,7 +26,7 @@ def group() -> None:
     """Sessions: who is at work, what became of it, and the kill switch."""
 
 
-@group.command("list")
+@group.command("list", epilog="Example: amem session list --state running --since 4h")
 @click.option("--state", type=click.Choice(["running", "ended"]))
 @click.option("--harness", metavar="NAME")
 @flags.limit
@@ -51,7 +51,8 @@ def list_(context: Context, state: str | None, harness: str | None, limit: int, 
                 [[row.get(key, "") for key in columns[:5]] + [row["started_at"][5:16].replace("T", " "), _state(row)] for row in shown],
             )
         )
-    print(f"{len(shown)} of {len(found)}" if shown else "no session yet", file=sys.stderr)
+    narrowed = state or harness or since
+    print(f"{len(shown)} of {len(found)}" if shown else "no such session" if narrowed else "no session yet", file=sys.stderr)
     return exits.DONE
 
 
@@ -115,7 +116,7 @@ def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, gra
 PATHS = click.option("--path", "paths", multiple=True, metavar="P", help="Only this path of the tree, or what is below it.")
 
 
-@group.command("diff")
+@group.command("diff", epilog="Example: amem session diff ses-0123abcd --stat")
 @click.argument("id")
 @click.option("--stat", is_flag=True, help="A line a file.")
 @PATHS
@@ -131,7 +132,7 @@ def diff(context: Context, id: str, stat: bool, paths: tuple[str, ...]) -> int:
     return exits.DONE
 
 
-@group.command("undo")
+@group.command("undo", epilog="Example: amem session undo ses-0123abcd --path src --dry-run")
 @click.argument("id")
 @PATHS
 @click.option("--force", is_flag=True, help="Take back what changed again since the session, too.")
