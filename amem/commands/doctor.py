@@ -176,6 +176,9 @@ def _root(context: Context) -> Iterator[Line]:
         variables = ", ".join(dict.fromkeys(known.values()))
         yield Line("root", "keys", "weak", f"none of {variables} is set", f"edit {root.credentials}")
     yield _prices(context)
+    if os.statvfs(root.path).f_flag & os.ST_RDONLY:
+        yield Line("root", "disk", "missing", f"{root.path} cannot be written: its file system is read-only", f"findmnt -T {root.path}")
+        return  # the databases cannot even be opened to be read there
     yield from _databases(context)
     yield from _alarms(context)
     if (root.state / "erasing").is_dir():

@@ -36,7 +36,11 @@ class Presence:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._lock()
-        os.write(self._descriptor, str(os.getpid()).encode())
+        try:
+            os.write(self._descriptor, str(os.getpid()).encode())
+        except OSError as error:  # the disk is full
+            self.end()
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def _lock(self) -> None:
         """Take the mark. Somebody who looks whether its launcher lives has it for a moment; another launcher of this session for long."""

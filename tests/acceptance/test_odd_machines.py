@@ -31,7 +31,8 @@ def launch(desk: Place, way: tuple[str, ...], machine: str, *words: str) -> Done
 
 
 def shaped(desk: Place, way: tuple[str, ...], machine: str, command: list[str]) -> Done:
-    script = f'{machine}\ncode=0; "$@" || code=$?; find $ROOT/state/homes -mindepth 1 -printf "home:%P "; exit $code'
+    places = "$ROOT/state/homes $ROOT/state/running"
+    script = f'{machine}\ncode=0; "$@" || code=$?; find {places} -mindepth 1 -printf "home:%P " 2>/dev/null || true; exit $code'
     env = {**desk.environment, "DESK": str(desk.base), "ROOT": str(desk.root), "TREE": str(desk.tree)}
     done = subprocess.run(
         [*way, script, "sh", *command], cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
@@ -75,7 +76,7 @@ REFUSED = {
     ),
     "full disk": (
         MOUNTS,
-        "cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m x $ROOT; cp -a $DESK/saved/. $ROOT\n"
+        "mkdir -p $ROOT/state/running; cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m x $ROOT; cp -a $DESK/saved/. $ROOT\n"
         "dd if=/dev/zero of=$ROOT/filler 2>/dev/null || true",
         "No space left on device",
         "df -h",
@@ -106,6 +107,13 @@ def test_what_forbids_a_launch_is_named_and_nothing_is_left(desk: Place, machine
     assert done.code in (1, 125) and "Traceback" not in done.err, done.err
     assert left(desk) == before and done.out == "" and (desk.tree / "file").read_text() == "one\n"
     assert running(desk) == []
+
+
+def test_doctor_names_a_root_that_cannot_be_written_and_calls_nothing_damaged(desk: Place) -> None:
+    assert desk.amem("usage").code == 0
+    done = shaped(desk, MOUNTS, REFUSED["read-only root"][1], desk.command("doctor"))
+    assert done.code == 1 and "missing: root / disk" in done.out and "its file system is read-only" in done.out, done.out
+    assert "damaged" not in done.out
 
 
 @pytest.mark.parametrize(
