@@ -4,6 +4,7 @@ Composition root of a session. The stage process exists already. Settings and pl
 harness runs are the packages of egress and memory server imported, in their own thread.
 """
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -269,8 +270,9 @@ def confine(
     if not ready.plan.backend.confined:
         note(backends.LOUD)
     try:
-        _write_home(ready)
-        sandbox = confined(ready, settings)
+        with _room(settings.root):
+            _write_home(ready)
+            sandbox = confined(ready, settings)
         bounded = bound(stage, settings, ready)
         stage.order(sandbox, None if ready.plan.backend.confined else _bare(sandbox))
         # What comes now is imported and done while the sandbox is being built; its harness waits for the end of it.
@@ -475,6 +477,17 @@ def sealed(ready: Prepared, settings: Settings) -> spec.SandboxSpec:
         raise UnavailableError("without a sandbox nothing that a session left proves anything", hint="amem work --backend auto")
     found = confined(ready, settings)
     return found._replace(listens=True, binds=tuple(bind for bind in found.binds if bind.target != SOCKET_PLACE))
+
+
+@contextmanager
+def _room(root: "Root") -> Iterator[None]:
+    """A disk without room is named by the root that lies on it: of a copy, the error names what was copied, of a write nothing."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UnavailableError(f"{root.path}: {error.strerror}", hint=f"df -h {root.path}; df -i {root.path}") from error
 
 
 def make_home(ready: Prepared) -> None:

@@ -81,6 +81,13 @@ REFUSED = {
         "No space left on device",
         "df -h",
     ),
+    "almost full disk": (
+        MOUNTS,
+        "cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m x $ROOT; cp -a $DESK/saved/. $ROOT\n"
+        "dd if=/dev/zero of=$ROOT/filler bs=4k 2>/dev/null || true; truncate -s -40k $ROOT/filler",
+        "/root: No space left on device",
+        "df -h",
+    ),
     "no inodes": (
         MOUNTS,
         "cp -a $ROOT $DESK/saved; mount -t tmpfs -o size=1m,nr_inodes=$(($(find $DESK/saved | wc -l) + 4)) x $ROOT\n"
