@@ -69,7 +69,7 @@ RUN_BY_HOST = (
 
 def check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, str]) -> None:
     """Refuse a writable path that holds, or lies in, what a session must not write. Raises UsageError."""
-    hint = "cd into a project first"
+    hint = "cd into a project first" if flag == "--workdir" else f"leave {flag} {path} out"
     if path == Path("/"):
         raise UsageError(f"{flag} /: a session may not write the whole machine", hint=hint)
     if overlaps(path, root):
