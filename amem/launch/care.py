@@ -4,6 +4,7 @@ Owns the folders of a work tree where the host's programs look for instructions.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 
 from amem.sandbox import spec, worktree
@@ -67,6 +68,18 @@ def existing(place: Place, names: tuple[str, ...]) -> Iterator[str]:
             path = os.path.join(place.workdir, _join(folder, name))
             if os.path.lexists(path):
                 yield path
+
+
+def stands(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """The folder that each path leads to now, by device and inode; zeros where there is none."""
+    found = {}
+    for path in paths:
+        try:
+            about = os.lstat(path)
+            found[path] = (about.st_dev, about.st_ino) if stat.S_ISDIR(about.st_mode) else (0, 0)
+        except OSError:
+            found[path] = (0, 0)
+    return found
 
 
 def marks(place: Place, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, str]:

@@ -54,6 +54,9 @@ OWN_TREE = (
 )
 
 
+MOVED = "{path} was moved, replaced or deleted while the session ran: what it left there for programs to obey was not looked for"
+
+
 class Settings(NamedTuple):
     """What a launch works with."""
 
@@ -289,6 +292,7 @@ def confine(
                 (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),
                 care.marks(ready.plan.place, ready.tree, sandbox.protect),
             )
+            stood = care.stands(ready.plan.writable)
             trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
             store = _snapshot(sitting.asked, settings, ready, outcome, note)
             ports = _ports(sandbox, settings, ready, note)
@@ -313,10 +317,9 @@ def confine(
                 with _watched(sitting, note) as watched:
                     attend(watched, running)
             finally:
-                known = worktree.changed(before, care.marks(ready.plan.place, ready.tree, sandbox.protect))
-                _tell_left(sitting, known, began)
+                _tell_left(sitting, before, stood, began)
                 if store is not None:
-                    store.take(ready.id, "after")
+                    _keep_after(store, ready, outcome, stood)
         except BaseException as error:
             for sentence in outcome.notes:  # a session may have brought this about: what it left is told all the same
                 note(sentence)
@@ -343,14 +346,27 @@ def confine(
             remove_home(ready)
 
 
-def _tell_left(sitting: "Sitting", known: tuple[worktree.Change, ...], began: tuple[int, int]) -> None:
-    """Name what the session left for programs of the host to obey."""
+def _tell_left(sitting: "Sitting", before: dict[str, str], stood: dict[str, tuple[int, int]], began: tuple[int, int]) -> None:
+    """Name what the session left for programs of the host to obey. Where another folder stands by now, nothing is looked for."""
     from amem.launch import left  # after the session: a launch does not wait for it
 
     ready, outcome = sitting.ready, sitting.outcome
-    trees = ready.plan.writable if not sitting.asked.only_shown else ()
+    moved = {path for path, now in care.stands(tuple(stood)).items() if now != stood[path]}
+    after = before if ready.spec.workdir in moved else care.marks(ready.plan.place, ready.tree, ready.spec.protect)
+    trees = tuple(path for path in stood if path not in moved) if not sitting.asked.only_shown else ()
+    known = worktree.changed(before, after)
     outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began), old=ready.tree.git_dirs)
-    outcome.notes += told
+    outcome.notes += [*(MOVED.format(path=path) for path in sorted(moved)), *told]
+
+
+def _keep_after(store: "Store", ready: Prepared, outcome: "Outcome", stood: dict[str, tuple[int, int]]) -> None:
+    """Keep the tree as the session left it. Where that cannot be, the session still ended as it did."""
+    try:
+        if care.stands((store.workdir,))[store.workdir] != stood[store.workdir]:
+            raise UnavailableError("another folder stands there now, or none")
+        store.take(ready.id, "after")
+    except (UnavailableError, OSError) as error:
+        outcome.notes.append(f"the tree was not kept as the session left it: {getattr(error, 'message', error)}")
 
 
 def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iterator[str]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -285,3 +286,40 @@ def test_a_path_beside_the_tree_is_read_or_written_as_asked(repo: Place) -> None
     assert not (beside / "other").exists() and (beside / "folder" / "deep").is_dir()
     owners = {path.stat().st_uid for path in (beside, *beside.rglob("*"))}
     assert owners == {os.geteuid()}
+
+
+@pytest.mark.parametrize("act", ["move", "delete", "replace", "link"])
+def test_a_tree_that_is_not_where_it_was_when_a_session_ends_is_named(repo: Place, act: str) -> None:
+    """And nothing of what stands there instead is taken for the session's."""
+    up, go = repo.tree / "up", repo.tree / "go"
+    for path in (up, go):
+        os.mkfifo(path)
+    said, told = os.open(up, os.O_RDWR), os.open(go, os.O_RDWR)
+    command = repo.command("launch", "--harness", "command", *repo.launch_flags(), "--snapshot", "--json", "--", "sh", "-c",
+                            "exec 3<>go; echo . > up; read line <&3; echo x > .envrc; echo ended")  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=PROJECT, env=repo.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert select.select([said], [], [], 120)[0], "the session did not begin"
+        if act == "delete":
+            shutil.rmtree(repo.tree)
+        else:
+            repo.tree.rename(repo.base / "moved")
+        if act == "replace":
+            repo.tree.mkdir()
+            (repo.tree / ".envrc").write_text("the owner's own")
+        elif act == "link":
+            repo.tree.symlink_to("moved")
+        os.write(told, b"\n")
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(said)
+        os.close(told)
+    session = json.loads(out)
+    assert (process.returncode, session["harness_exit"]) == (0, 0), err
+    assert f"{repo.tree} was moved, replaced or deleted while the session ran" in err
+    assert "the tree was not kept as the session left it: another folder stands there now, or none" in err
+    assert "changed" not in session
