@@ -161,6 +161,7 @@ def test_job_started_in_the_background_leaves_the_terminal_to_the_shell(terminal
     terminal.until("ended")
     terminal.type("wait; echo wai''ted\n")
     terminal.until("waited")
+    terminal.until(PROMPT)
     assert terminal.status() == "0"
 
 
