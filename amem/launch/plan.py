@@ -12,7 +12,7 @@ from amem.harnesses import registry
 from amem.harnesses.base import Auth, Harness, choose, newer, outdated
 from amem.launch import backends, shown, trees
 from amem.launch.backends import Backend
-from amem.launch.care import Place, place
+from amem.launch.care import Place, place, protected
 from amem.model.call import Dialect
 from amem.model.label import Label
 from amem.sandbox.spec import Bind, Limits, is_below
@@ -303,6 +303,9 @@ def _extras(asked: Asked, where: Place, root: Root, environment: Mapping[str, st
             if os.path.realpath(os.path.expanduser(path)) == where.workdir:
                 raise UsageError(f"{flag} {path}: it is the work tree, which the session may write", hint=f"leave {flag} {path} out")
             bind = shown.extra(path, root, environment, writable=flag == "--rw")
+            for name in protected(where, git_config=True, config=asked.config_writable) if bind.writable else ():
+                if is_below(bind.target, f"{where.workdir}/{name}"):
+                    raise UsageError(f"--rw {path}: {name} of the work tree is read-only inside", hint="--allow-config-writes")
             if found.setdefault(bind.target, bind) != bind:
                 raise UsageError(f"--rw {path}: --ro names it too", hint="amem launch --help")
     return tuple(found.values())

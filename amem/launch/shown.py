@@ -109,7 +109,8 @@ def extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: b
         check_writable(path, flag, root, environment)
         if ".git" in path.parts or holds_git(str(path)):
             why = "it is a git directory, or holds one, and only the work tree's hooks and configuration are kept read-only"
-            raise UsageError(f"--rw {path}: {why}", hint=f"amem launch --workdir {path}")
+            hint = f"leave --rw {path} out" if ".git" in path.parts else f"amem launch --workdir {path}"
+            raise UsageError(f"--rw {path}: {why}", hint=hint)
     else:
         if overlaps(path, root):
             raise UsageError(f"--ro {path}: it would show the root, with its keys, to the session", hint=hint)

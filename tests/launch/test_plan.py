@@ -81,6 +81,17 @@ def test_a_path_is_shown_once_and_in_one_way(root: Root, work: Path, tmp_path: P
             planned(root, work, **{flag: (str(work),)})
 
 
+def test_a_writable_path_within_what_is_read_only_of_the_tree_is_refused_with_the_flag_that_allows_it(root: Root, work: Path) -> None:
+    folders = [work / ".opencode" / "sub", work / "src"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"\.opencode of the work tree is read-only inside") as caught:
+        planned(root, work, read_write=(str(folders[0]),))
+    assert caught.value.hint == "--allow-config-writes"
+    assert planned(root, work, read_write=(str(folders[0]),), config_writable=True).binds[0].writable
+    assert planned(root, work, read_write=(str(folders[1]),)).binds[0].writable
+
+
 def test_a_gateway_launch_goes_to_the_gateway(root: Root, work: Path) -> None:
     found = planned(root, work, auth="gateway", provider=None, model="m")
     assert (found.destination, found.ceiling) == ("llmao", Label.RESTRICTED)
