@@ -22,6 +22,8 @@ def git(here: Place, folder: Path, *words: str) -> None:
         "-c",
         "protocol.file.allow=always",
         "-c",
+        "maintenance.auto=false",  # it goes on in the background after a commit, and writes into the tree that a test compares
+        "-c",
         "init.defaultBranch=main",
         "-c",
         "safe.directory=*",
