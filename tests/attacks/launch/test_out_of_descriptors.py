@@ -20,13 +20,13 @@ open(".envrc", "w").close()
 held = []
 for _ in range(1500):
     try:
-        held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 0.3))
+        held.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 2))
     except OSError:
         break
 print(len(held) > 1000)
 for each in held:
     each.close()
-asked = http.client.HTTPConnection("127.0.0.1", 7431, timeout=20)
+asked = http.client.HTTPConnection("127.0.0.1", 7431, timeout=100)
 asked.request("GET", "/v1/models")
 print(asked.getresponse().status)
 """
