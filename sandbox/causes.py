@@ -29,6 +29,10 @@ BY_APPARMOR = Cause(
     "AppArmor takes every power out of a new user namespace here (kernel.apparmor_restrict_unprivileged_userns=1)",
     "amem doctor --apparmor | sudo tee /etc/apparmor.d/amem >/dev/null && sudo apparmor_parser -r /etc/apparmor.d/amem",
 )
+BY_PROFILE = Cause(
+    "this program runs under the AppArmor profile {label}, which does not let it",
+    f"{BY_APPARMOR.fix}; in a container: --security-opt apparmor=unconfined",
+)
 SWITCHED_OFF = Cause(
     "unprivileged user namespaces are switched off (kernel.unprivileged_userns_clone=0)", "sudo sysctl kernel.unprivileged_userns_clone=1"
 )
@@ -68,6 +72,9 @@ def cause(verb: str, number: int) -> Cause | None:
             return SWITCHED_OFF
         if verb == "clone" and _in_chroot():
             return CHROOT
+        label = confinement()
+        if label:
+            return BY_PROFILE._replace(why=BY_PROFILE.why.format(label=label))
         return FORBIDDEN if verb in ("clone", "map", "loopback", "private") else None
     return None
 
@@ -79,6 +86,12 @@ def error(verb: str, number: int, why: str, name: str) -> SandboxError:
     if known is None:
         return SandboxError(verb, what, errno=number)
     return SandboxError(verb, f"{what}: {known.why}", hint=known.fix, errno=number)
+
+
+def confinement() -> str:
+    """The AppArmor profile that confines this process, with its mode; empty for none, or one that allows everything."""
+    label = read("/proc/self/attr/apparmor/current")
+    return "" if label == "unconfined" or label.endswith(" (unconfined)") else label
 
 
 def _in_chroot() -> bool:

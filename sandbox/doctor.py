@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Literal, NamedTuple
 
 from amem.errors import SandboxError
@@ -21,8 +20,6 @@ State = Literal["ok", "weak", "missing", "not_proven"]
 
 OLDEST_KERNEL = (5, 12)
 """mount_setattr(2) with idmapped mounts."""
-_TAKES_S = 5.0
-"""How long a service manager may take to move a process, after it answered."""
 
 
 class Check(NamedTuple):
@@ -38,10 +35,11 @@ class Check(NamedTuple):
 
 def checks(timeout_s: float = 10.0) -> list[Check]:
     """Every row about the sandbox; the one called "user namespaces" is the launch itself."""
+    launch = launches(timeout_s)
     return [
         _kernel(),
-        launches(timeout_s),
-        _apparmor(),
+        launch,
+        _apparmor(launch),
         _namespaces_left(),
         _filter(),
         _landlock(),
@@ -88,22 +86,25 @@ def _kernel() -> Check:
     return Check("backend", "kernel", "missing", f"Linux {release}: {causes.OLD_KERNEL.why}", causes.OLD_KERNEL.fix)
 
 
-def _apparmor() -> Check:
-    """The kernel's switch, and the path that a profile for this very install names."""
+def _apparmor(launch: Check) -> Check:
+    """Whether it is what stops a launch, and the path that a profile for this very install names.
+
+    The switch alone proves nothing: root is free of it, a profile may be, and a profile can forbid without it.
+    """
     name, path = "AppArmor", program_path()
-    restricted = causes.read(causes.APPARMOR)
-    if restricted != "1":
-        switch = f"is {restricted}" if restricted else "does not exist"
-        return Check("backend", name, "ok", f"user namespaces are not restricted ({_switch()} {switch}); a profile would name {path}")
-    confined = causes.read("/proc/self/attr/current").startswith("amem")
-    if confined:
-        return Check("backend", name, "ok", f"this process has the profile amem, for {path}")
-    why = f"user namespaces are restricted ({_switch()} is 1); the profile must name {path}, the real path of this program"
+    switch, label = f"{_switch()} {_is(causes.read(causes.APPARMOR))}", causes.confinement() or "none that confines it"
+    if launch.fix not in (causes.BY_APPARMOR.fix, causes.BY_PROFILE.fix):
+        return Check("backend", name, "ok", f"not in the way ({switch}; this process's profile: {label}); a profile would name {path}")
+    why = f"in the way ({switch}; this process's profile: {label}); a profile must name {path}, the real path of this program"
     if os.path.basename(path) == "__main__.py":
         return Check("backend", name, "missing", f"{why}: `python -m amem` can have none", "start it as `amem`")
     if os.access(os.path.dirname(path), os.W_OK) and os.geteuid() != 0:
         why += " (you may write there, so whatever runs as you could use the profile; a path that root owns is better)"
-    return Check("backend", name, "missing", why, causes.BY_APPARMOR.fix)
+    return Check("backend", name, "missing", why, launch.fix)
+
+
+def _is(value: str) -> str:
+    return f"is {value}" if value else "does not exist"
 
 
 def _switch() -> str:
@@ -198,9 +199,7 @@ def _takes_into_scope() -> bool:
             name = f"doctor-{process.pid}"
             if not scope.hold(name, process.pid, Limits(), os.environ):
                 return False
-            until = time.monotonic() + _TAKES_S
-            while not scope.holds(name, process.pid) and time.monotonic() < until:
-                time.sleep(0.01)
+            scope.joined(name, process.pid, os.environ)
             memory = scope.memory(name, process.pid)  # a manager takes the limit, and says nothing, where it was not given the controller
             if memory is not None:
                 memory.close()

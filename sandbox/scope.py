@@ -8,12 +8,17 @@ the bounds of `plan` and PID 1's own look at the session are all there is. Loade
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from amem.sandbox.spec import Limits
 from amem.typed import Mapping
 
 _TIMEOUT_S = 5.0
+_LOOK_S = 0.002
+_MANAGER = (
+    "busctl", "--user", "--quiet", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+)  # fmt: skip
 _OUTSIDE = 1
 """The stage, which is in the scope and not in the sandbox."""
 
@@ -36,12 +41,12 @@ def command(session: str, pids: tuple[int, ...], limits: Limits) -> list[str]:
         "MemoryMax": ("t", limits.memory_bytes),
         "MemorySwapMax": ("t", 0),
         "TasksMax": ("t", limits.processes + _OUTSIDE),
+        "Delegate": ("b", "true"),  # else the manager takes no process in later
         "CollectMode": ("s", "inactive-or-failed"),
     }
     words = [f"{key} {kind} {value}".split(" ", 2) for key, (kind, value) in properties.items()]
     return [
-        "busctl", "--user", "--quiet", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-        "StartTransientUnit", "ssa(sv)a(sa(sv))", name(session), "fail", str(len(words) + 1),
+        *_MANAGER, "StartTransientUnit", "ssa(sv)a(sa(sv))", name(session), "fail", str(len(words) + 1),
         *(word for row in words for word in row), "PIDs", "au", str(len(pids)), *map(str, pids), "0",
     ]  # fmt: skip
 
@@ -50,14 +55,33 @@ def hold(session: str, stage: int, limits: Limits, environment: Mapping[str, str
     """Put a stage, and the PID 1 it may have made already, into a scope of their own. False where that cannot be had."""
     if not bus(environment) or shutil.which("busctl", path=environment.get("PATH")) is None:
         return False
-    pids = (stage, *_children(stage))
+    return _ask(command(session, (stage, *_children(stage)), limits), environment)
+
+
+def _ask(command: list[str], environment: Mapping[str, str]) -> bool:
     try:
-        done = subprocess.run(
-            command(session, pids, limits), env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S
-        )
+        done = subprocess.run(command, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+def joined(session: str, stage: int, environment: Mapping[str, str]) -> bool:
+    """Wait until a stage and what it made are in their scope, or have ended; False where that takes too long.
+
+    The manager answers before it has moved anything, and what a process starts before it is moved stays outside for good: no harness may
+    start earlier. A PID 1 that was made while the stage was being moved is handed in after it.
+    """
+    until, late = time.monotonic() + _TIMEOUT_S, [stage]
+    while outside := [pid for pid in (stage, *_children(stage)) if not (holds(session, pid) or _ended(pid))]:
+        if time.monotonic() > until:
+            return False
+        if stage not in outside and outside != late:
+            late = outside
+            words = ["AttachProcessesToUnit", "ssau", name(session), "", str(len(late)), *map(str, late)]
+            _ask([*_MANAGER, *words], environment)
+        time.sleep(_LOOK_S)
+    return True
 
 
 class Memory:
@@ -94,11 +118,18 @@ def memory(session: str, pid: int, cgroups: str = "/sys/fs/cgroup") -> Memory | 
 
 
 def holds(session: str, pid: int) -> bool:
-    """Whether a process is in the session's scope: the manager answers before it has moved anything, and a new child may be outside."""
+    """Whether a process is in the session's scope."""
     try:
         return any(line.endswith(f"/{name(session)}") for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
     except OSError:
         return False
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
 
 
 def _children(pid: int) -> tuple[int, ...]:

@@ -298,6 +298,7 @@ def confine(
             ports = _ports(sandbox, settings, ready, note)
             if ready.plan.harness.impatient:
                 sitting.served.ready()
+            inside = bounded and joined(stage, settings, ready, note)
             running = stage.start(sandbox)
             started = True
             try:
@@ -308,7 +309,10 @@ def confine(
                 raise
             if ready.door is not None:
                 running.listener_fd = ready.door.take()
-            _tell_bounds(running, ready, bounded, note)
+            if inside:
+                from amem.sandbox import scope
+
+                running.memory = scope.memory(ready.id, running.pid)
             if ports is not None:
                 ports.serve(running)
             for remark in _remarks(sitting, settings, running):
@@ -437,13 +441,14 @@ def bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
     return scope.hold(ready.id, stage.pid, ready.plan.limits, settings.environment)
 
 
-def _tell_bounds(running: "Running", ready: Prepared, bounded: bool, note: Callable[[str], None]) -> None:
-    if bounded:
-        from amem.sandbox import scope
+def joined(stage: "Stage", settings: Settings, ready: Prepared, note: Callable[[str], None]) -> bool:
+    """Whether all that was made of the sandbox is in its cgroup: before the harness starts, which would stay outside of it."""
+    from amem.sandbox import scope
 
-        if not scope.holds(ready.id, running.pid):
-            note("the service manager did not take this session into its scope in time: memory is bounded as without one")
-        running.memory = scope.memory(ready.id, running.pid)
+    if scope.joined(ready.id, stage.pid, settings.environment):
+        return True
+    note("the service manager did not take this session into its scope in time: memory is bounded as without one")
+    return False
 
 
 def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":

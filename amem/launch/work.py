@@ -406,7 +406,8 @@ class _Shift:
     def _bounded(self) -> "Stage":
         """A late stage, within the bounds of the session where the machine has such."""
         stage = self._nursery.stage()
-        run.bound(stage, self._settings, self._ready)
+        if run.bound(stage, self._settings, self._ready):
+            run.joined(stage, self._settings, self._ready, self._note)
         return stage
 
     @contextmanager

@@ -178,9 +178,9 @@ def test_bearers_differ_and_do_not_print() -> None:
 def test_the_call_that_makes_a_scope_as_a_whole_value() -> None:
     assert scope.command("ses-1", (41, 42), Limits(100, 1 << 30)) == [
         "busctl", "--user", "--quiet", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-        "StartTransientUnit", "ssa(sv)a(sa(sv))", "amem-ses-1.scope", "fail", "6",
+        "StartTransientUnit", "ssa(sv)a(sa(sv))", "amem-ses-1.scope", "fail", "7",
         "Description", "s", "amem session ses-1", "MemoryMax", "t", "1073741824", "MemorySwapMax", "t", "0", "TasksMax", "t", "101",
-        "CollectMode", "s", "inactive-or-failed", "PIDs", "au", "2", "41", "42", "0",
+        "Delegate", "b", "true", "CollectMode", "s", "inactive-or-failed", "PIDs", "au", "2", "41", "42", "0",
     ]  # fmt: skip
 
 

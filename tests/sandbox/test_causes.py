@@ -15,6 +15,13 @@ from tests.sandbox.launching import Place, place
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="shaping a namespace for the launcher needs root here")
 
 
+CURRENT = "/proc/self/attr/apparmor/current"
+
+
+def by_profile(label: str) -> causes.Cause:
+    return causes.BY_PROFILE._replace(why=causes.BY_PROFILE.why.format(label=label))
+
+
 def run_in(here: Place, *wrapper: str) -> dict[str, object]:
     done = subprocess.run([*wrapper, *here.command({"spec": {"argv": ["true"]}})], env=here.env(), cwd="/", capture_output=True, timeout=60)
     found: dict[str, object] = json.loads(done.stderr.decode().splitlines()[-1])
@@ -77,6 +84,10 @@ def test_work_tree_on_a_tmpfs_still_launches() -> None:
         ("private", 13, {causes.APPARMOR: "1"}, causes.BY_APPARMOR),
         ("clone", 1, {causes.CLONE_SWITCH: "0"}, causes.SWITCHED_OFF),
         ("clone", 1, {}, causes.FORBIDDEN),
+        ("clone", 1, {CURRENT: "unconfined"}, causes.FORBIDDEN),
+        ("clone", 1, {CURRENT: "amem (unconfined)"}, causes.FORBIDDEN),
+        ("clone", 1, {CURRENT: "strict (enforce)"}, by_profile("strict (enforce)")),
+        ("tmpfs", 13, {CURRENT: "docker-default (enforce)"}, by_profile("docker-default (enforce)")),
         ("proc", 1, {}, causes.MASKED_PROC),
         ("take", 38, {}, causes.OLD_KERNEL),
         ("take", 2, {}, None),

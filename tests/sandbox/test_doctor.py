@@ -21,6 +21,10 @@ def test_one_row_is_the_launch_itself() -> None:
     assert all(row.fix for row in rows.values() if row.state == "missing")
 
 
+STOPPED = Check("backend", "user namespaces", "missing", causes.BY_APPARMOR.why, causes.BY_APPARMOR.fix)
+LAUNCHED = Check("backend", "user namespaces", "ok", "a whole sandbox was made and a program ran in it")
+
+
 def test_apparmor_row_prints_the_path_of_this_very_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real = tmp_path / "venv/bin/amem"
     real.parent.mkdir(parents=True)
@@ -29,10 +33,26 @@ def test_apparmor_row_prints_the_path_of_this_very_install(monkeypatch: pytest.M
     link.symlink_to(real)
     monkeypatch.setattr(sys, "argv", [str(link)])
     monkeypatch.setattr(causes, "read", lambda path: "1" if path == causes.APPARMOR else "")
-    row = doctor._apparmor()
+    row = doctor._apparmor(STOPPED)
     assert row.state == "missing"
     assert str(real) in row.why and str(link) + "," not in row.why
     assert "apparmor_parser -r" in row.fix
+
+
+def test_a_restriction_that_does_not_stop_a_launch_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root is free of it, and so is a program with a profile of its own."""
+    monkeypatch.setattr(causes, "read", lambda path: "1" if path == causes.APPARMOR else "")
+    row = doctor._apparmor(LAUNCHED)
+    assert row.state == "ok" and "apparmor_restrict_unprivileged_userns is 1" in row.why
+    spent = LAUNCHED._replace(state="missing", why=causes.NONE_ALLOWED.why, fix=causes.NONE_ALLOWED.fix)
+    assert doctor._apparmor(spent).state == "ok"
+
+
+def test_a_profile_that_stops_a_launch_without_the_switch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "read", lambda path: "strict (enforce)" if path.endswith("/attr/apparmor/current") else "")
+    monkeypatch.setattr(sys, "argv", ["/opt/venv/bin/amem"])
+    row = doctor._apparmor(STOPPED._replace(fix=causes.BY_PROFILE.fix))
+    assert row.state == "missing" and "strict (enforce)" in row.why and "apparmor_parser -r" in row.fix
 
 
 def test_no_namespaces_allowed_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +97,7 @@ def test_a_path_that_could_add_a_rule_is_refused() -> None:
 def test_python_m_amem_is_told_that_it_can_have_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/amem/__main__.py"])
     monkeypatch.setattr(causes, "read", lambda path: "1" if path == causes.APPARMOR else "")
-    row = doctor._apparmor()
+    row = doctor._apparmor(STOPPED)
     assert row.state == "missing" and "python -m amem" in row.why and row.fix == "start it as `amem`"
 
 
@@ -91,7 +111,7 @@ def test_a_scope_without_a_bound_on_memory_is_not_called_one(monkeypatch: pytest
     """A manager that was not given the memory controller takes MemoryMax, and says nothing."""
     monkeypatch.setattr(scope, "bus", lambda environment: True)
     monkeypatch.setattr(scope, "hold", lambda *words: True)
-    monkeypatch.setattr(scope, "holds", lambda *words: True)
+    monkeypatch.setattr(scope, "joined", lambda *words: True)
     watched = scope.Memory(os.open(tmp_path, os.O_RDONLY)) if limited else None
     monkeypatch.setattr(scope, "memory", lambda *words: watched)
     assert doctor._cgroup().state == ("ok" if limited else "weak")

@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,43 @@ def test_a_kill_for_memory_is_seen_in_the_events_of_the_scope(tmp_path: Path, pr
 def test_another_sessions_scope_or_none_with_events_is_not_watched(tmp_path: Path, proc: None) -> None:
     assert scope.memory("ses-00000002", 7, str(tmp_path)) is None
     assert scope.memory("ses-00000001", 7, str(tmp_path)) is None
+
+
+@pytest.fixture
+def parent() -> Iterator[tuple[int, int]]:
+    """A process and its child, both waiting."""
+    with subprocess.Popen(["sh", "-c", "sleep 100 & echo $!; wait"], stdout=subprocess.PIPE, text=True, process_group=0) as made:
+        assert made.stdout is not None
+        try:
+            yield made.pid, int(made.stdout.readline())
+        finally:
+            os.killpg(made.pid, signal.SIGKILL)
+
+
+def test_what_a_stage_made_is_waited_for_until_it_is_in_the_scope_too(monkeypatch: pytest.MonkeyPatch, parent: tuple[int, int]) -> None:
+    """Else the harness, which the child would start, is outside for good; one made too late to be moved with it is handed in, once."""
+    asked: list[int] = []
+    handed: list[list[str]] = []
+
+    def holds(session: str, pid: int) -> bool:
+        asked.append(pid)
+        return pid == parent[0] or asked.count(pid) == 3
+
+    monkeypatch.setattr(scope, "holds", holds)
+    monkeypatch.setattr(scope, "_ask", lambda command, environment: handed.append(command))
+    assert scope.joined("ses-00000001", parent[0], {})
+    assert asked.count(parent[1]) == 3
+    assert [words[-6:] for words in handed] == [["AttachProcessesToUnit", "ssau", "amem-ses-00000001.scope", "", "1", str(parent[1])]]
+
+
+def test_a_stage_that_stays_outside_is_told_and_one_that_ended_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, parent: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(scope, "_TIMEOUT_S", 0.0)
+    assert not scope.joined("ses-00000001", parent[0], {})
+    with subprocess.Popen(["true"]) as gone:
+        os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+        assert scope.joined("ses-00000001", gone.pid, {})
 
 
 MANAGER = """
