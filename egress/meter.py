@@ -215,6 +215,22 @@ class Meter:
             self._judged = 0
 
 
+@contextmanager
+def unsynced(connection: database.Connection) -> Iterator[None]:
+    """For a commit that the caller takes to the disk by `to_disk`: SQLite would wait for the first page of a new log, whatever was asked.
+
+    Nothing is taken from the log into the file meanwhile, for that needs the order that waiting gives.
+    """
+    (checkpoint,) = connection.execute("pragma wal_autocheckpoint").fetchone()
+    connection.execute("pragma wal_autocheckpoint = 0")
+    connection.execute("pragma synchronous = off")
+    try:
+        yield
+    finally:
+        connection.execute("pragma synchronous = normal")
+        connection.execute(f"pragma wal_autocheckpoint = {checkpoint}")
+
+
 def to_disk(path: Path, *, folder: bool = False) -> None:
     """Wait until what was committed is on the disk; with `folder`, the log's own name too, which may be new. Raises OSError.
 

@@ -1,7 +1,6 @@
 """Watch a session from the moment its harness runs: serve it, stop it when asked, settle it, and decide the exit code."""
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -246,6 +245,8 @@ def _limit(code: int, running: "Running", killed_before: int) -> str | None:
 
     A program that is told "no" by the kernel and ends in its own way (a failed allocation, EFBIG) leaves no such sign.
     """
+    import signal
+
     if running.limit is not None:
         return running.limit
     if code == 128 + signal.SIGXFSZ:
@@ -265,6 +266,8 @@ def _killed_for_memory() -> int:
 @contextmanager
 def stoppable(running: "Running", work: "Composition", presence: Presence) -> Iterator[None]:
     """While this lasts, `amem session stop` works: no more calls leave, SIGTERM to the harness, then the end of everything."""
+    import signal  # here and below: with its many names, a launch need not wait for it
+
     timers: list[threading.Timer] = []
 
     def stop(number: int, frame: object) -> None:

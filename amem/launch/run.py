@@ -286,7 +286,8 @@ def confine(
         outcome = sitting.outcome
         # Whoever closes a store last writes its log back, and waits for the disk: that is done once, at the end.
         usage = meter.connect(settings.root.usage, durable=False)
-        meter.enter_session(usage, _row(sitting, settings))
+        with meter.unsynced(usage):
+            meter.enter_session(usage, _row(sitting, settings))
         try:
             began, before = (
                 (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),

@@ -279,3 +279,17 @@ def test_a_session_is_started_once_and_with_known_columns(root: Root) -> None:
 )
 def test_the_class_of_an_answers_id(response_id: str | None, expected: str | None) -> None:
     assert response_id_class(response_id) == expected
+
+
+def test_a_commit_without_waiting_leaves_the_connection_as_it_was(root: Root) -> None:
+    connection = meter.connect(root.usage, durable=False)
+
+    def waits() -> tuple[int, ...]:
+        return tuple(connection.execute(f"pragma {name}").fetchone()[0] for name in ("synchronous", "wal_autocheckpoint"))
+
+    before = waits()
+    with pytest.raises(ValueError, match="not of a session"), meter.unsynced(connection):
+        assert waits() == (0, 0)
+        meter.enter_session(connection, {"id": "ses-aaaaaaaa", "odd": 1})
+    assert waits() == before == (1, 1000)
+    connection.close()
