@@ -67,17 +67,18 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
         click.echo(error.format_message())
         return exits.DONE
     except click.ClickException as error:
-        raise _usage(error) from error
+        raise _usage(error, _path(argv)) from error
     return code if isinstance(code, int) else exits.DONE
 
 
 def _path(argv: list[str]) -> str:
     """The command that a command line names."""
     words = [] if not argv or argv[0] not in COMMANDS else argv[: 2 if COMMANDS[argv[0]].attribute == "group" else 1]
-    return " ".join(["amem", *words])
+    return " ".join(["amem", *(word for word in words if not word.startswith("-"))])
 
 
-def _usage(error: click.ClickException) -> AmemError:
+def _usage(error: click.ClickException, path: str) -> AmemError:
     """Click's complaint in our words: what is wrong, and the command that shows what is right."""
-    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "amem"
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        path = error.ctx.command_path
     return UsageError(" ".join(error.format_message().rstrip(".").split()), hint=f"{path} --help")

@@ -182,6 +182,8 @@ def root(tmp_path: Path) -> list[str]:
         (["task", "create", "a\nb"], 2, "amem task create --help"),
         (["task", "list", "--limit", "9" * 20], 2, "amem task list --help"),
         (["list", "--limit", "9" * 20], 2, "amem list --help"),
+        (["launch", "--prompt"], 2, "amem launch --help"),
+        (["task", "create", "--body"], 2, "amem task create --help"),
         (["verify", "--head", "x"], 2, "amem verify --help"),
         (["policy", "eval", "/nonexistent"], 2, "amem policy eval --help"),
         (["policy", "replay", "--policy", "/"], 2, "amem policy replay --help"),
