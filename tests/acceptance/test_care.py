@@ -269,7 +269,7 @@ def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Plac
         assert (taken.code, "in use" in taken.err, "ss -ltnp" in taken.err) == (1, True, True), taken.err
         service.terminate()
     assert [(line["port"], line["of"]) for line in repo.log("sessions.jsonl")] == [(port, "host")]
-    assert repo.launch("--port", "7431", "--", "true").code == 125
+    assert repo.launch("--port", "7431", "--", "true").code == 2
 
 
 def test_a_path_beside_the_tree_is_read_or_written_as_asked(repo: Place) -> None:

@@ -150,8 +150,8 @@ def test_a_head_that_grows_for_ever_ends_and_others_go_on(tmp_path: Path) -> Non
 
 
 def test_connections_never_take_the_descriptors_that_calls_and_logs_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process may open 100 files: of its connections half may each need one to the provider, and some are left for logs."""
-    monkeypatch.setattr(listener.resource, "getrlimit", lambda what: (100, 100))
+    """A process may open 420 files: 384 are left for logs and ports, and half of the others may each need one to the provider."""
+    monkeypatch.setattr(listener.resource, "getrlimit", lambda what: (420, 420))
 
     async def run() -> None:
         async with session(tmp_path) as s:
