@@ -1,4 +1,4 @@
-"""What a start needs of `typing` and `collections.abc`, without loading either: the two are a quarter of a launch's start.
+"""What a start needs of `typing` and `collections.abc`, without loading either: a seventh of a launch's start.
 
 To a type checker these are the very names of the standard library. When run, `Any` is `object`, a generic is its plain class, and a
 `NamedTuple` is defined a dozen times as fast as `typing`'s: its constructor is compiled when the first one is made.

@@ -1,6 +1,6 @@
 """Stand-ins for modules that click, pathlib and tomllib import at their top and of which a start needs next to nothing.
 
-They, with what they import themselves and the expressions they compile, take half of the time of a short command.
+They, with what they import themselves and the expressions they compile, are half of what loading the three takes.
 Each knows the few names that are asked of it at import; anything else is got from the module itself, imported then.
 """
 
