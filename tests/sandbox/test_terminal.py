@@ -61,9 +61,9 @@ class Terminal:
     def launch(self, script: str, after: str = "", **more: object) -> None:
         asked = {"spec": {"argv": ["sh", "-c", script], "interactive": True}, "report": 3, **more}
         command = self.here.command(asked)
-        report = self.here.base / "work" / ".report"
-        (self.here.base / "work" / "start.sh").write_text(f"exec {shlex.join(command)} 3>{shlex.quote(str(report))}\n")
-        self.type(f"sh {self.here.base}/work/start.sh{after}\n")
+        report, start = self.here.work / ".report", self.here.work / "start.sh"
+        start.write_text(f"exec {shlex.join(command)} 3>{shlex.quote(str(report))}\n")
+        self.type(f"sh {start}{after}\n")
         self.until("start.sh")
 
     def close(self) -> None:
