@@ -139,7 +139,8 @@ class Tree(NamedTuple):
     @property
     def git_dirs(self) -> frozenset[str]:
         """The git directories below the work tree, itself a repository, by what is protected in them."""
-        modules = (name.removesuffix("/config") for name in self.names if name.startswith(".git/modules/") and name.endswith("/config"))
+        inner = (".git/modules/", ".git/worktrees/")
+        modules = (name.removesuffix("/config") for name in self.names if name.startswith(inner) and name.endswith("/config"))
         return frozenset((".git", *modules)) if self.kind == "plain" else frozenset()
 
 

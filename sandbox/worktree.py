@@ -15,7 +15,8 @@ from amem.typed import Iterator, NamedTuple
 
 _MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096
-"""Folders below `.git/modules` that are looked into; a launch is refused where there are more, since what is not seen is not protected."""
+"""Folders in which other git directories may lie that are looked into; a launch is refused where there are more: what is not seen is not
+protected."""
 
 WATCHED = (
     *CONFIG_NAMES,
@@ -72,12 +73,12 @@ def look(workdir: str) -> Tree:
         if not _is_bare(workdir):
             return Tree()
         _check_whole(workdir)
-        return Tree("bare", pins=_BARE, names=("hooks", "config", "info/attributes", *_worktrees(workdir, "")))
+        return Tree("bare", pins=_BARE, names=("hooks", "config", "info/attributes", *_within(workdir, "")))
     if stat.S_ISLNK(kind):
         raise _linked(path, "make it a real folder or a .git file")
     if stat.S_ISDIR(kind):
         _check_whole(path)
-        return Tree("plain", names=(*_modules(path, ".git"), *_worktrees(path, ".git"), *_obeyed(path, workdir)))
+        return Tree("plain", names=(*_within(path, ".git"), *_obeyed(path, workdir)))
     return _from_file(workdir, path)
 
 
@@ -109,7 +110,7 @@ def marks(workdir: str, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, st
     """
     places = [(workdir, "", tuple(dict.fromkeys((*WATCHED, *names, *tree.names))))]
     if tree.common:
-        places.append((tree.common, tree.common + "/", GIT_OBEYS))
+        places.append((tree.common, tree.common + "/", tuple(dict.fromkeys((*GIT_OBEYS, *tree.common_names)))))
     found = {}
     for folder, shown, names in places:
         for name in names:
@@ -143,15 +144,15 @@ def _from_file(workdir: str, path: str) -> Tree:
     if is_below(found, root):
         name = os.path.relpath(found, root)
         _check_whole(found)
-        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_modules(found, name), *_obeyed(found, root)))
+        return Tree("file", pins=(name,), names=(f"{name}/hooks", f"{name}/config", *_within(found, name), *_obeyed(found, root)))
     common = _common_of_linked(found, path)
     if common is not None:
         _check_whole(common)
-        extra = (*_worktrees(common, ""), *_modules(common, ""))
-        return Tree("linked", names=_obeyed(common, root), common=common, common_names=("hooks", "config", "info/attributes", *extra))
+        own = ("hooks", "config", "info/attributes", *_within(common, ""))
+        return Tree("linked", names=_obeyed(common, root), common=common, common_names=own)
     if _is_submodule(found, root):
         _check_whole(found)
-        own = ("hooks", "config", "info/attributes", *_modules(found, ""))
+        own = ("hooks", "config", "info/attributes", *_within(found, ""))
         return Tree("submodule", names=_obeyed(found, root), common=found, common_names=own)
     return Tree("file", warning=f"{path} names {found}, which does not point back; it is not shown inside, so git does not work there")
 
@@ -176,8 +177,10 @@ def _common_of_linked(gitdir: str, path: str) -> str | None:
 
 
 def _is_submodule(gitdir: str, root: str) -> bool:
-    """Does a directory below some `.git/modules` name this very tree as its work tree?"""
-    if "/.git/modules/" not in gitdir or not _is_git_dir(gitdir):
+    """Does a directory below the `modules` of a repository, or of a linked work tree's own folder, name this very tree as its work tree?"""
+    parts = gitdir.split("/")
+    places = [index for index, part in enumerate(parts[:-1]) if part == "modules"]
+    if not any(parts[index - 1] == ".git" or parts[index - 2] == "worktrees" for index in places) or not _is_git_dir(gitdir):
         return False
     worktree = _setting(_read(os.path.join(gitdir, "config")) or "", "worktree")
     return worktree is not None and os.path.realpath(os.path.join(gitdir, worktree)) == root
@@ -201,54 +204,57 @@ def _linked(path: str, hint: str) -> SandboxError:
     return SandboxError("worktree", f"{path} is a symbolic link, so what it protects could be swapped", hint=hint)
 
 
-def _check_whole(gitdir: str) -> None:
-    """Refuse a git directory that sends git elsewhere for its configuration: what is protected here would be void (shown)."""
+def _check_whole(gitdir: str, *, linked: bool = False) -> None:
+    """Refuse a git directory that sends git elsewhere for its configuration: what is protected here would be void (shown).
+
+    `linked`: a linked work tree's own folder, which has to send it to the directory that it lies in.
+    """
     path = os.path.join(gitdir, "commondir")
-    if os.path.lexists(path):
+    if linked:
+        if os.path.lexists(path) and (_read(path) or "").rstrip("\n") != "../..":
+            raise SandboxError(
+                "worktree", f"{path} would have git obey another configuration", hint=f"look what {path} names: ../.. is due"
+            )
+    elif os.path.lexists(path):
         why = f"{path} would have git obey another configuration; only a linked work tree's own folder has such a file"
         raise SandboxError("worktree", why, hint=f"look at what {path} names, then remove it")
 
 
-def _worktrees(gitdir: str, name: str) -> tuple[str, ...]:
-    """What names the configuration of the linked work trees, this one's or another's on the host."""
-    try:
-        with os.scandir(os.path.join(gitdir, "worktrees")) as found:
-            folders = sorted(entry.name for entry in itertools.islice(found, _MOST_FOLDERS))
-    except OSError:
-        return ()
-    if len(folders) == _MOST_FOLDERS:
-        raise SandboxError("worktree", f"{gitdir}/worktrees holds too many folders to protect them all", hint="git worktree prune")
-    return tuple(os.path.join(name, "worktrees", folder, own) for folder in folders for own in ("config.worktree", "commondir"))
+def _within(gitdir: str, name: str) -> Iterator[str]:
+    """The protected names of the git directories in one: of submodules, of linked work trees (this or another on the host), and theirs.
 
-
-def _modules(gitdir: str, name: str) -> Iterator[str]:
-    """The protected names of the git directories of submodules, which nest.
-
-    One is known by what is protected in it: a session could take the HEAD away and bring it back when nothing is protected any more.
-    What lies below one is looked into all the same: a session could make the folder above a module look like one.
+    A submodule's is known by what is protected in it: a session could take the HEAD away and bring it back when nothing is protected any
+    more. What lies below one is looked into all the same: a session could make the folder above a module look like one.
     Raises SandboxError for a link, and for more folders than are looked into.
     """
-    modules = os.path.join(gitdir, "modules")
-    if os.path.islink(modules):
-        raise _linked(modules, "make it a real folder")
-    folders, seen = [modules], 0
+    tops = [os.path.join(gitdir, each) for each in ("worktrees", "modules")]
+    for top in filter(os.path.islink, tops):
+        raise _linked(top, "make it a real folder")
+    folders, seen, git_dirs = [*tops], 0, {gitdir}
     while folders:
         folder = folders.pop()
         try:
             with os.scandir(folder) as found:
-                entries = [entry for entry in itertools.islice(found, _MOST_FOLDERS) if entry.is_dir(follow_symlinks=False)]
+                entries = list(itertools.islice(found, _MOST_FOLDERS))
         except OSError:
             continue
-        seen += len(entries)
-        if seen >= _MOST_FOLDERS:
-            raise SandboxError("worktree", f"{modules} holds too many folders to protect them all", hint=f"look what is in {modules}")
-        is_module = folder != modules and any(os.path.lexists(os.path.join(folder, own)) for own in ("config", "hooks"))
+        at = os.path.join(name, os.path.relpath(folder, gitdir))
+        parent = os.path.dirname(folder)
+        is_linked = os.path.basename(parent) == "worktrees" and os.path.dirname(parent) in git_dirs
+        is_module = folder not in tops and any(os.path.lexists(os.path.join(folder, own)) for own in ("config", "hooks"))
+        if is_linked or is_module:
+            _check_whole(folder, linked=is_linked)
+        if is_linked:
+            yield from (f"{at}/config.worktree", f"{at}/commondir")
         if is_module:
-            _check_whole(folder)
-            at = os.path.join(name, os.path.relpath(folder, gitdir)).lstrip("/")
+            git_dirs.add(folder)
             yield from (f"{at}/hooks", f"{at}/config", f"{at}/info/attributes")
-        within = [entry.path for entry in entries if not (is_module and entry.name in MODULE_DATA)]
-        folders += sorted(within, reverse=True)
+        data = MODULE_DATA if is_linked or is_module else ()
+        below = [entry.path for entry in entries if entry.name not in data and entry.is_dir(follow_symlinks=False)]
+        seen += len(below)
+        if seen >= _MOST_FOLDERS or len(entries) == _MOST_FOLDERS:
+            raise SandboxError("worktree", f"{folder} holds too many folders to protect them all", hint=f"look what is in {folder}")
+        folders += sorted(below, reverse=True)
 
 
 def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ _EVERY: frozenset[str] = frozenset({"*"})
 _REPOSITORIES: frozenset[str] = frozenset()
 _MODULES: frozenset[str] = frozenset(("",))
 """In place of names, below a folder where git keeps repositories of submodules."""
+_WORKTREES: frozenset[str] = frozenset(("", "modules"))
+"""The same, where it keeps what is linked work trees' own: their submodules' repositories."""
 _KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",)}
 """What keeps versions, and what it obeys."""
 _INSTALLED = frozenset({"node_modules", "site-packages"})
@@ -111,7 +113,9 @@ def find(tree: str, since_ns: int, old: frozenset[str] = frozenset()) -> tuple[l
                 if look.keeper(at, _KEEPERS[name], made=at not in old):
                     found[at] = None
                 if is_folder:
-                    folders.append((f"{at}/modules", _MODULES))
+                    folders += ((f"{at}/modules", _MODULES), (f"{at}/worktrees", _WORKTREES))
+            elif names is _WORKTREES:
+                folders.append((f"{at}/modules", _MODULES))
             elif names is _EVERY or name in names:
                 if look.written(at):
                     found[at] = None

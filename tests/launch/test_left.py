@@ -97,6 +97,10 @@ WRITES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "link out of the tree": (lambda tree: (tree / "a/AGENTS.md").symlink_to("/etc/hostname"), ["a/AGENTS.md"]),
     "submodule without a work tree": (lambda tree: git(tree / "old", "init", "-q", "--bare", ".git/modules/x/y"), ["old/.git/modules/x/y"]),
     "submodule named as a part of one": (lambda tree: append(tree / "old/.git/modules/objects/config"), ["old/.git/modules/objects"]),
+    "linked work tree's submodule": (
+        lambda tree: git(tree / "old", "init", "-q", "--bare", ".git/worktrees/w/modules/x"),
+        ["old/.git/worktrees/w/modules/x"],
+    ),
     "commit in one": (lambda tree: append(tree / "old/.git/modules/objects/objects/aa/x"), []),
     "installed package": (lambda tree: (append(tree / "node_modules/p/.npmrc"), append(tree / "node_modules/p/.vscode/x")), []),
     "repository in one": (lambda tree: git(tree / "node_modules/p", "init", "-q", "q"), ["node_modules/p/q/.git"]),

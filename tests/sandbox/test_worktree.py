@@ -103,6 +103,21 @@ def test_submodule_and_its_parent(repo: Path, tmp_path: Path) -> None:
     assert (found.kind, found.common) == ("submodule", str(parent / ".git/modules/deep/sub"))
 
 
+@pytest.mark.parametrize("parent", [".git", "bare.git"])
+def test_submodule_of_a_linked_tree(repo: Path, tmp_path: Path, parent: str) -> None:
+    """Git keeps it in the linked tree's own folder."""
+    git(repo, "submodule", "add", "-q", str(repo), "deep/sub")
+    git(repo, "commit", "-qm", "sub")
+    git(tmp_path, "clone", "-q", "--bare", str(repo), "bare.git")
+    store = repo / ".git" if parent == ".git" else tmp_path / "bare.git"
+    git(store, "worktree", "add", "-q", "-b", "other", str(tmp_path / "linked"))
+    git(tmp_path / "linked", "submodule", "update", "-q", "--init")
+    own = store / "worktrees/linked/modules/deep/sub"
+    found = look(str(tmp_path / "linked/deep/sub"))
+    assert (found.kind, found.common) == ("submodule", str(own))
+    assert str((own / "config").relative_to(store)) in look(str(tmp_path / "linked")).common_names
+
+
 def test_git_dir_inside_the_tree(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--separate-git-dir", ".store", ".")
     (tmp_path / ".git").write_text("gitdir: ./.store\n")

@@ -129,3 +129,42 @@ def test_what_a_session_leaves_in_a_common_directory_is_told(repo: Path, tmp_pat
     assert [tuple(change) for change in worktree.changed(before, worktree.marks(str(tmp_path / "linked"), tree))] == [
         (f"{repo}/.git/commondir", "appeared")
     ]
+
+
+def linked(at: Path) -> Path:
+    """A linked work tree's own folder."""
+    at.mkdir(parents=True)
+    (at / "commondir").write_text("../..\n")
+    return at
+
+
+@pytest.mark.parametrize("tree", [".git/worktrees/far", ".git/modules/deep/real/worktrees/far"])
+def test_a_submodule_of_a_linked_work_tree_is_protected_and_what_is_added_to_it_told(repo: Path, tree: str) -> None:
+    linked(repo / tree)
+    where = f"{tree}/modules/be/low"
+    git_dir(repo / where)
+    names = {f"{where}/{name}" for name in OWN}
+    assert names <= set(look(str(repo)).names)
+    beside = Tree("linked", common=str(repo / ".git"), common_names=tuple(name.removeprefix(".git/") for name in names))
+    before = worktree.marks(str(repo / "deep"), beside)
+    (repo / where / "hooks/post-checkout").write_text("#!/bin/sh\n")
+    assert [change.how for change in worktree.changed(before, worktree.marks(str(repo / "deep"), beside))] == ["appeared"]
+
+
+def test_what_names_the_configuration_of_a_submodules_linked_work_tree_is_protected(repo: Path) -> None:
+    own = linked(repo / ".git/modules/deep/real/worktrees/far")
+    at = str(own.relative_to(repo))
+    assert {f"{at}/commondir", f"{at}/config.worktree"} <= set(look(str(repo)).names)
+    (own / "config").write_text("[core]\n")  # a session could, to have the next launch refused
+    assert {f"{at}/commondir", f"{at}/config.worktree"} <= set(look(str(repo)).names)
+    (own / "commondir").write_text("../../../evil\n")
+    with pytest.raises(SandboxError, match="another configuration"):
+        look(str(repo))
+
+
+def test_files_beside_the_modules_hide_none_of_them(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worktree, "_MOST_FOLDERS", 50)
+    for number in range(60):
+        (repo / ".git/modules" / f"{number}").touch()
+    with pytest.raises(SandboxError, match="too many"):
+        look(str(repo))
