@@ -1,13 +1,16 @@
 """The few system calls Python has no name for, through libc's `syscall`.
 
 Owns numbers and flags. Every failure is an OSError whose `filename` is what was being worked on. Nothing here decides anything.
-Loaded in the stage before anything else; imports ctypes and os only.
+Loaded in the stage before anything else, so it takes the two types and the functions that it needs from `_ctypes`, of which ctypes is
+made: ctypes would define thirty types more first, a quarter of what a stage loads.
 """
 
-import ctypes
+import _ctypes
 import os
 import struct
 import sys
+
+from amem.typed import Callable
 
 _ARM = os.uname().machine == "aarch64"
 
@@ -51,13 +54,45 @@ _MOVE_TO_EMPTY = 0x40
 
 RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH, RESOLVE_IN_ROOT = 1, 2, 4, 8, 16
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+
+class Word(_ctypes._SimpleCData):  # type: ignore[type-arg]  # no generic when run
+    """An argument as wide as a register, as ctypes.c_ulong: a plain int passes as C's `int`."""
+
+    _type_ = "L"
+
+
+class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # no generic when run
+    _type_ = "i"
+
+
+class _Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # no generic when run
+    _type_ = "c"
+
+
+class _Function(_ctypes.CFuncPtr):
+    """One of libc's that returns an int, and leaves what went wrong for `_ctypes.get_errno`."""
+
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Int
+
+
+def _libc(name: str, *kinds: type[_Int | Word]) -> Callable[..., int]:
+    function = _Function(_ctypes.dlsym(_PROGRAM, name))
+    if kinds:
+        function.argtypes = kinds
+    made: Callable[..., int] = function
+    return made
+
+
+_PROGRAM = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the program itself, dlopen(3)
+_syscall, _mount, _umount2, _connect = (_libc(name) for name in ("syscall", "mount", "umount2", "connect"))
+_prctl = _libc("prctl", _Int, Word, Word, Word, Word)
+_memset = _libc("memset", Word, _Int, Word)
 
 
 def call(number: int, *arguments: object, name: str | None = None) -> int:
     """Make one system call; bytes pass as pointers, None as NULL. Raises OSError(errno, text, name)."""
-    result: int = _libc.syscall(ctypes.c_long(number), *arguments)
+    result = _syscall(Word(number), *arguments)
     if result < 0:
         _fail(name)
     return result
@@ -66,19 +101,19 @@ def call(number: int, *arguments: object, name: str | None = None) -> int:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """mount(2). Raises OSError."""
     texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
-    if _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) < 0:
+    if _mount(texts[0], texts[1], texts[2], Word(flags), texts[3]) < 0:
         _fail(target)
 
 
 def unmount(target: str, flags: int) -> None:
     """umount2(2). Raises OSError."""
-    if _libc.umount2(os.fsencode(target), flags) < 0:
+    if _umount2(os.fsencode(target), flags) < 0:
         _fail(target)
 
 
 def prctl(option: int, *arguments: int) -> int:
     """prctl(2) with the unused arguments zero. Raises OSError."""
-    result: int = _libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4])
+    result = _prctl(option, *(*arguments, 0, 0, 0, 0)[:4])
     if result < 0:
         _fail(f"prctl {option}")
     return result
@@ -102,7 +137,7 @@ def set_attributes(fd: int, attributes: int, name: str, userns: int = -1) -> Non
     """
     wanted = attributes | (ATTR_IDMAP if userns >= 0 else 0)
     record = struct.pack("=QQQQ", wanted, 0, MS_PRIVATE, max(userns, 0))
-    call(MOUNT_SETATTR, fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, record, ctypes.c_ulong(len(record)), name=name)
+    call(MOUNT_SETATTR, fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, record, Word(len(record)), name=name)
 
 
 def move_mount(fd: int, target: str) -> None:
@@ -118,12 +153,12 @@ def move_mount_fd(fd: int, target: int, name: str) -> None:
 def open_beneath(folder: int, name: str, flags: int, resolve: int = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS) -> int:
     """openat2(2): open `name` below a folder, following no link. Raises OSError (ELOOP for a link, EXDEV for an escape)."""
     how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, resolve)
-    return call(OPENAT2, folder, os.fsencode(name), how, ctypes.c_ulong(len(how)), name=name)
+    return call(OPENAT2, folder, os.fsencode(name), how, Word(len(how)), name=name)
 
 
 def disconnect(descriptor: int) -> None:
     """connect(2) to AF_UNSPEC: a TCP socket as new, in the network namespace it was made in. Raises OSError."""
-    if _libc.connect(descriptor, bytes(16), 16) < 0:
+    if _connect(descriptor, bytes(16), 16) < 0:
         _fail("socket")
 
 
@@ -137,18 +172,24 @@ def clone(flags: int) -> tuple[int, int]:
 
     It runs no at-fork handlers: with other threads alive, a lock one of them held would never open again in the child.
     """
-    pidfd = ctypes.c_int(-1)
-    pid = call(CLONE, ctypes.c_ulong(flags | CLONE_PIDFD | 17), None, ctypes.byref(pidfd), None, None, name="clone")
-    return pid, pidfd.value if pid else -1
+    pidfd = _Int(-1)
+    pid = call(CLONE, Word(flags | CLONE_PIDFD | 17), None, _ctypes.byref(pidfd), None, None, name="clone")
+    return pid, int(pidfd.value) if pid else -1
+
+
+def buffer(data: bytes) -> "tuple[_ctypes.Array[_Char], int]":
+    """A copy in memory that does not move while the first is kept, and its address."""
+    kept = (_Char * len(data)).from_buffer_copy(data)
+    return kept, _ctypes.addressof(kept)
 
 
 def zero(address: int, length: int) -> None:
     """Overwrite memory of this process with zeros."""
-    ctypes.memset(address, 0, length)
+    _memset(address, 0, length)
 
 
 def _fail(name: str | None) -> None:
-    number = ctypes.get_errno()
+    number = _ctypes.get_errno()
     raise OSError(number, os.strerror(number), name)
 
 

@@ -4,7 +4,6 @@ The one door to python-prctl, which is optional (GPL, built from source); withou
 made when this module is imported, and both ways pass the same tests. Order matters and is argued in `plan`.
 """
 
-import ctypes
 import os
 import stat
 import struct
@@ -105,7 +104,7 @@ def landlock(handled: int, scoped: int, rules: tuple[tuple[str, int], ...]) -> N
     """Allow the `handled` kinds of writing beneath the named paths only. A path that is not there gets no rule."""
     record = struct.pack("=QQQ", handled, 0, scoped)
     size = len(record) if scoped else 8  # older kernels know only the first field
-    ruleset = calls.call(calls.LANDLOCK_CREATE_RULESET, record, ctypes.c_ulong(size), 0, name="landlock")
+    ruleset = calls.call(calls.LANDLOCK_CREATE_RULESET, record, calls.Word(size), 0, name="landlock")
     for path, access in rules:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -123,13 +122,14 @@ def landlock(handled: int, scoped: int, rules: tuple[tuple[str, int], ...]) -> N
 def landlock_abi() -> int:
     """The Landlock version of this kernel; 0 where it has none or it is switched off at boot."""
     try:
-        return calls.call(calls.LANDLOCK_CREATE_RULESET, None, ctypes.c_ulong(0), 1)
+        return calls.call(calls.LANDLOCK_CREATE_RULESET, None, calls.Word(0), 1)
     except OSError:
         return 0
 
 
 def filter_calls(program: bytes) -> None:
     """Install a seccomp filter (an array of struct sock_filter). Needs no_new_privileges first."""
-    code = ctypes.create_string_buffer(program, len(program))
-    record = struct.pack("=HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    code, address = calls.buffer(program)
+    record = struct.pack("=HxxxxxxQ", len(program) // 8, address)
     calls.call(calls.SECCOMP, _SECCOMP_SET_MODE_FILTER, 0, record, name="seccomp")
+    del code  # it had to stay where it was until here

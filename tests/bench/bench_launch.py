@@ -9,7 +9,7 @@ and our own filter; it still lacks Landlock, the limits, the masks and the names
 are medians, a ratio is the median of the ratios inside a round, for a noisy minute hits every row of it. "whole" is `amem launch` itself
 with everything it serves, and "exec" the part of it until the harness runs: its first instruction is to look at the clock. "exec, floor"
 is an interpreter that forks a stage, loads paths and TOML, with the stand-ins that `amem` uses too, and has the stage run the same: no
-settings, no harness, no record. "cold, floor" is one without `site` that loads ctypes, and then takes a step.
+settings, no harness, no record. "cold, floor" is one without `site` that loads `_ctypes`, and then takes a step.
 bwrap and srt are looked for on PATH, in `build/peers` and in `$AMEM_BENCH_PEERS`. Run it as an ordinary user or as root.
 """
 
@@ -195,7 +195,7 @@ def run(rounds: int = 30) -> list[Row]:
         ways["exec"] = lambda: exec_ms(look, base / "work" / "said")
         loaded = [sys.executable, "-c", FLOOR, _package(), asked.workdir, asked.home, LOOK]
         ways["exec, floor"] = lambda: exec_ms(loaded, base / "work" / "said")
-        bare = [sys.executable, "-I", "-S", "-c", "import ctypes, os; os._exit(0)"]
+        bare = [sys.executable, "-I", "-S", "-c", "import _ctypes, os; os._exit(0)"]
         ways["cold, floor"] = lambda: command_ms(bare) + step_ms(asked)
         if srt := srt_line(base):
             ways["srt"] = lambda: command_ms(srt)
@@ -217,7 +217,7 @@ def _rows(figures: dict[str, list[float]]) -> list[Row]:
     goals = [
         ("step", "bwrap", 1.0, "≤ 1 × bwrap"),
         ("cold", "bwrap", 2.0, "≤ 2 × bwrap"),
-        ("cold, floor", "bwrap", None, "the floor: ctypes and a step"),
+        ("cold, floor", "bwrap", None, "the floor: _ctypes and a step"),
         ("step", "unshare", None, "for scale"),
         ("step, large tree", "step", 1.1, f"≤ 1.1 × with {TREE_FILES} files"),
         ("exec", "bwrap", 6.0, "≤ 6 × bwrap"),

@@ -246,6 +246,7 @@ def test_stage_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     heavy = {
+        "ctypes",
         "typing",
         "signal",
         "socket",
