@@ -32,6 +32,9 @@ _RLIMITS = {
     "FSIZE": resource.RLIMIT_FSIZE,
     "DATA": resource.RLIMIT_DATA,
     "CORE": resource.RLIMIT_CORE,
+    "SIGPENDING": resource.RLIMIT_SIGPENDING,
+    "MSGQUEUE": resource.RLIMIT_MSGQUEUE,
+    "MEMLOCK": resource.RLIMIT_MEMLOCK,
 }
 
 

@@ -14,6 +14,8 @@ from amem.sandbox import calls
 HELD = calls.ATTR_RDONLY | calls.ATTR_NOSUID | calls.ATTR_NODEV
 _MOST_MIRRORED = 256
 """Names in a folder that is mirrored: each is a mount."""
+_MOST_TERMINALS = 256
+"""Of the 3072 or so that all sessions and containers of a machine have together (kernel.pty.max without kernel.pty.reserve)."""
 
 
 def make_private() -> None:
@@ -256,7 +258,8 @@ def proc() -> None:
 def pts() -> None:
     """Pseudo-terminals of our own."""
     directory("/dev/pts")
-    calls.mount("devpts", "./dev/pts", "devpts", calls.MS_NOSUID | calls.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+    options = f"newinstance,ptmxmode=0666,mode=620,max={_MOST_TERMINALS}"
+    calls.mount("devpts", "./dev/pts", "devpts", calls.MS_NOSUID | calls.MS_NOEXEC, options)
 
 
 def enter_root() -> None:

@@ -45,6 +45,10 @@ SHARED_QUOTAS = (
 """What the kernel counts for the owner's whole account, by a bound of this namespace and that of the account: used up inside, the owner's
 editor has none left."""
 
+SHARED_LIMITS = (("SIGPENDING", 1024), ("MSGQUEUE", 256 << 10), ("MEMLOCK", MIB))
+"""A session's part of what the kernel counts against whoever made its namespace: used up inside, no program of the owner's could set a
+timer (timer_create(2)), make a queue of messages or lock shared memory."""
+
 LAYERS = (
     "score",
     "scrub",
@@ -386,7 +390,7 @@ def _rlimits(spec: SandboxSpec) -> tuple[tuple[str, int], ...]:
 def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
     limits = spec.limits
     steps = [
-        Step("limits", _rlimits(spec), "limits"),
+        Step("limits", (*_rlimits(spec), *SHARED_LIMITS), "limits"),
         Step("bounds", (limits.memory_bytes, limits.processes), "limits"),
         Step("descriptors", (), "descriptors"),
         Step("no_new_privileges"),
@@ -415,5 +419,5 @@ def _landlock(spec: SandboxSpec, host: HostFacts) -> tuple[object, ...]:
     if host.tree.common is not None:
         writable.append(host.tree.common)
     rules = [(path, handled & ~_LL_IOCTL) for path in dict.fromkeys(writable)]
-    rules += [("/dev/pts", on_file), ("/proc", on_file & ~_LL_IOCTL), *((f"/dev/{name}", on_file) for name in host.devices)]
+    rules += [("/dev/pts", on_file), *((f"/dev/{name}", on_file) for name in host.devices)]
     return (handled, _LL_SCOPES if abi >= 6 else 0, tuple(rules))

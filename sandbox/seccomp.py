@@ -32,6 +32,7 @@ _X86_64 = {
     "uselib": 134,
     "personality": 135,
     "vhangup": 153,
+    "modify_ldt": 154,
     "pivot_root": 155,
     "_sysctl": 156,
     "chroot": 161,
@@ -49,6 +50,7 @@ _X86_64 = {
     "delete_module": 176,
     "quotactl": 179,
     "nfsservctl": 180,
+    "io_setup": 206,  # takes from fs.aio-max-nr, which all programs of the machine share: one session could have all of it (shown)
     "lookup_dcookie": 212,
     "clock_settime": 227,
     "mbind": 237,
@@ -75,6 +77,7 @@ _X86_64 = {
     "userfaultfd": 323,
 }
 _AARCH64 = {
+    "io_setup": 0,
     "lookup_dcookie": 18,
     "umount2": 39,
     "mount": 40,
@@ -161,6 +164,7 @@ class Arch(NamedTuple):
 
     audit: int
     clone: int
+    fcntl: int
     ioctl: int
     socket: int
     socketpair: int
@@ -173,8 +177,8 @@ class Arch(NamedTuple):
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, 56, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH, _BY_ID_X86_64),
-    "aarch64": Arch(0xC00000B7, 220, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64),
+    "x86_64": Arch(0xC000003E, 56, 72, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH, _BY_ID_X86_64),
+    "aarch64": Arch(0xC00000B7, 220, 25, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64),
 }
 
 TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp")
@@ -198,6 +202,11 @@ NEW_NAMESPACES = 0x7E020000 | 0x80
 TTY_IOCTLS = (0x540C, 0x5412, 0x541C, 0x541D, 0x5423)
 """TIOCEXCL, TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: they put text into, take over, or close for good the terminal that the session
 shares with its owner."""
+CONSOLE_IOCTLS = (0x4B00, 0x5600)
+"""First of 256 each: what sets the keyboard, the screen and the switching of a Linux console, where `reset` would not bring them back."""
+LEASES = (1024, 1040)
+"""F_SETLEASE, F_SETDELEG. Whoever opens a file that is leased waits for the lease's holder, up to 45 seconds each time: one session would
+hold up each program outside that reads any file of its owner's which is shown inside, read-only or not (shown)."""
 FAMILIES = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6. AF_VSOCK, for one, is not bounded by a network namespace before Linux 7.0."""
 NETLINK = 16
@@ -230,7 +239,8 @@ def _assembled(machine: str, allow_ptrace: bool) -> bytes:
     steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 1, 0, CLONE3), (_EQUAL, 0, 1, OPENAT2), _give(ERRNO | ENOSYS)]
     blocks = [(number, _mode(flags, mode)) for number, flags, mode in arch.modes.values()]
     blocks += [(number, _spare_init(process, all_of)) for number, process, all_of in arch.by_id.values()]
-    for number, block in (*blocks, (arch.clone, _clone()), (arch.ioctl, _ioctl()), (arch.socket, _family()), (arch.socketpair, _family())):
+    blocks += [(arch.clone, _clone()), (arch.fcntl, _fcntl()), (arch.ioctl, _ioctl())]
+    for number, block in (*blocks, (arch.socket, _family()), (arch.socketpair, _family())):
         steps += [(_EQUAL, 0, len(block), number), *block]
     steps += _search(numbers)
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -246,8 +256,17 @@ def _clone() -> list[_Step]:
 
 def _ioctl() -> list[_Step]:
     # The kernel takes the request as 32 bits; a filter that compared all 64 could be passed with a high bit set (CVE-2019-10063).
-    asks = [(_EQUAL, len(TTY_IOCTLS) - at, 0, request) for at, request in enumerate(TTY_IOCTLS)]
-    return [(_LOAD, 0, 0, _ARG1), *asks, _give(ALLOW), _give(ERRNO | EPERM)]
+    console = [step for first in CONSOLE_IOCTLS for step in ((_ABOVE, 0, 2, first), (_ABOVE, 1, 0, first + 256), _give(ERRNO | EPERM))]
+    return [(_LOAD, 0, 0, _ARG1), *console, *_one_of(TTY_IOCTLS)]
+
+
+def _fcntl() -> list[_Step]:
+    return [(_LOAD, 0, 0, _ARG1), *_one_of(LEASES)]
+
+
+def _one_of(refused: tuple[int, ...]) -> list[_Step]:
+    asks = [(_EQUAL, len(refused) - at, 0, value) for at, value in enumerate(refused)]
+    return [*asks, _give(ALLOW), _give(ERRNO | EPERM)]
 
 
 def _mode(flags: int | None, mode: int) -> list[_Step]:
@@ -277,8 +296,7 @@ def _family() -> list[_Step]:
 def _search(numbers: list[int]) -> list[_Step]:
     """A binary search: refuse the numbers, allow any other."""
     if len(numbers) <= 4:
-        asks = [(_EQUAL, len(numbers) - at, 0, number) for at, number in enumerate(numbers)]
-        return [*asks, _give(ALLOW), _give(ERRNO | EPERM)]
+        return _one_of(tuple(numbers))
     middle = len(numbers) // 2
     low, high = _search(numbers[:middle]), _search(numbers[middle:])
     return [(_ABOVE, len(low), 0, numbers[middle]), *low, *high]

@@ -48,7 +48,7 @@ def test_every_number_has_the_answer_of_the_tables(machine: str, allow_ptrace: b
     arch = seccomp.ARCHES[machine]
     program = seccomp.program(machine, allow_ptrace)
     denied = {number for name, number in arch.denied.items() if not (allow_ptrace and name in seccomp.TRACING)}
-    judged_by_arguments = {arch.clone, arch.ioctl, arch.socket, arch.socketpair}
+    judged_by_arguments = {arch.clone, arch.fcntl, arch.ioctl, arch.socket, arch.socketpair}
     for number in range(600):
         if number in judged_by_arguments:
             continue
@@ -83,6 +83,22 @@ def test_terminal_takeover_is_refused_whatever_the_high_bits(machine: str, reque
         assert run(program, arch.audit, arch.ioctl, 0, request_number | high) == "EPERM"
     for usual in (0x5401, 0x5402, 0x5410, 0x5413, 0x5421, 0x541B):
         assert run(program, arch.audit, arch.ioctl, 0, usual) == ALLOW
+
+
+def test_a_console_is_not_set(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for asked in (0x4B00, 0x4B3A, 0x4B45, 0x4B4B, 0x4BFF, 0x5600, 0x5602, 0x560A, 0x56FF, 0x4B45 | 1 << 32):
+        assert run(program, arch.audit, arch.ioctl, 0, asked) == "EPERM", hex(asked)
+    for usual in (0x4AFF, 0x4C00, 0x55FF, 0x5700, 0x80045600, 0xC0684B01):
+        assert run(program, arch.audit, arch.ioctl, 0, usual) == ALLOW, hex(usual)
+
+
+def test_no_lease_is_taken(machine: str) -> None:
+    arch, program = seccomp.ARCHES[machine], seccomp.program(machine)
+    for asked in (1024, 1040, 1024 | 1 << 32):
+        assert run(program, arch.audit, arch.fcntl, 0, asked) == "EPERM", asked
+    for usual in (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1025, 1030, 1031, 1033):
+        assert run(program, arch.audit, arch.fcntl, 0, usual) == ALLOW, usual
 
 
 def test_socket_families(machine: str) -> None:
@@ -165,7 +181,8 @@ def test_numbers_agree_with_the_kernel_headers(machine: str) -> None:
     text = header.read_text()
     known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     arch = seccomp.ARCHES[machine]
-    ours = {**arch.denied, "clone": arch.clone, "ioctl": arch.ioctl, "socket": arch.socket, "socketpair": arch.socketpair, "clone3": 435}
+    ours = {**arch.denied, "clone": arch.clone, "fcntl": arch.fcntl, "ioctl": arch.ioctl, "socket": arch.socket, "clone3": 435}
+    ours |= {"socketpair": arch.socketpair}
     ours |= {name: number for name, (number, _, _) in (arch.modes | arch.by_id).items()} | {"openat2": seccomp.OPENAT2}
     wrong = {name: (number, known[name]) for name, number in ours.items() if name in known and known[name] != number}
     assert wrong == {}

@@ -6,6 +6,7 @@ Prints one JSON object, probe number to [held, what was seen]. A probe that rais
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import platform
@@ -731,6 +732,66 @@ def p88() -> Held:
     """A device is the host's own file: whose it is outside may not give or take it (here it gets the mode it has)."""
     devices = [f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")]
     return every({path: fails(lambda path=path: os.chmod(path, os.stat(path).st_mode & 0o777), errno.EROFS) for path in devices})
+
+
+@probe
+def p89() -> Held:
+    """No file is leased: whoever opened it outside, if only to read, would wait for this session, for as long as it liked."""
+    seen: dict[str, Held] = {}
+    for path in (f"{WORK}/leased", f"{WORK}/.git/config", "/opt/memory/memory"):
+        with open(path, "a+" if path.endswith("leased") else "r") as file:
+            seen[path] = fails(lambda file=file: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK), errno.EPERM)  # type: ignore[misc]
+    return every(seen)
+
+
+@probe
+def p90() -> Held:
+    """Nothing is taken from the number of asynchronous requests that all programs of a machine share."""
+    return refused(nr(206, 0), ctypes.c_uint(8), ctypes.byref(ctypes.c_ulong(0)))
+
+
+@probe
+def p91() -> Held:
+    """Signals that wait, and timers, are counted for the owner's whole account: a session has no more than its part."""
+    out, into = os.pipe()
+
+    def fill() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN + 5])
+        queued = 0
+        while queued < 2048 and libc.sigqueue(os.getpid(), signal.SIGRTMIN + 5, None) == 0:
+            queued += 1
+        os.write(into, str(queued).encode())
+
+    in_child(fill)
+    queued = int(os.read(out, 16))
+    return 0 < queued <= 1024, queued
+
+
+@probe
+def p92() -> Held:
+    """All sessions of a machine share its pseudo-terminals: one has no more than its part."""
+    made = []
+    with contextlib.suppress(OSError):
+        while len(made) < 1024:
+            made.append(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY))
+    for fd in made:
+        os.close(fd)
+    return 0 < len(made) <= 256, len(made)
+
+
+@probe
+def p93() -> Held:
+    """Nothing inside takes back that the session goes first when memory runs out."""
+    if call(444, None, ctypes.c_ulong(0), 1) < 0:
+        return True, "this kernel has no Landlock, which is what holds it"
+    return fails(lambda: os.close(os.open("/proc/self/oom_score_adj", os.O_WRONLY)), errno.EACCES)
+
+
+@probe
+def p94() -> Held:
+    """On a console, the keyboard and the screen stay as they are."""
+    asked = {"KDSKBMODE": 0x4B45, "KDSETMODE": 0x4B3A, "KDSKBDIACR": 0x4B4B, "VT_SETMODE": 0x5602, "VT_ACTIVATE": 0x5606}
+    return every({name: fails(lambda number=number: fcntl.ioctl(0, number, 0), errno.EPERM) for name, number in asked.items()})  # type: ignore[misc]
 
 
 def fds() -> dict[int, str]:

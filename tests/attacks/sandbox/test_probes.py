@@ -26,7 +26,6 @@ NUMBERS = sorted(
 LIMITS = {"processes": 64, "memory_bytes": 1 << 30, "tmp_bytes": 1 << 28}
 WEAKER = {
     "22": "PID 1 is root's outside, so its descriptors can be listed",
-    "26": "PID 1 is root's outside, so its oom_score_adj can be written",
     "38": "RLIMIT_NPROC does not bind root",
 }
 """Started by root where no idmapped mounts are: what does not hold, as `amem doctor` says."""
@@ -189,7 +188,7 @@ def test_probe(who: str, number: str) -> None:
 
 
 CONTROLS = [
-    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
+    ("user", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84", "89", "90", "94")),
     ("user", {"seccomp", "nesting"}, ("20",)),
     ("user", {"nesting"}, ("86",)),
     ("user", {"seccomp", "keyring"}, ("87",)),
@@ -198,21 +197,22 @@ CONTROLS = [
     ("user", {"scrub"}, ("23",)),
     ("user", {"undumpable"}, ("22",)),
     ("user", {"descriptors"}, ("43",)),
-    ("user", {"limits"}, ("38", "39", "41", "85")),
+    ("user", {"limits"}, ("38", "39", "41", "85", "91")),
     ("user", {"capabilities"}, ("29",)),
     ("user", {"score"}, ("83",)),
-    ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82", "84")),
+    ("user", {"landlock"}, ("93",)),
+    ("root", {"seccomp"}, ("11", "27", "29", "45", "48", "82", "84", "89", "90", "94")),
     ("root", {"nesting"}, ("86",)),
     ("root", {"seccomp", "keyring"}, ("87",)),
     ("root", {"pins"}, ("35",)),
-    ("unmapped", {"masks"}, ("26",)),
-    ("user-other", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
+    ("unmapped", {"masks", "landlock"}, ("26",)),
+    ("user-other", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84", "89", "90", "94")),
     ("user-other", {"undumpable"}, ("22",)),
     ("user-other", {"limits"}, ("38", "39", "41")),
     ("root-other", {"pins"}, ("35",)),
-    ("user-relay", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
+    ("user-relay", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84", "89", "90", "94")),
     ("user-relay", {"descriptors"}, ("43",)),
-    ("user-image", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84")),
+    ("user-image", {"seccomp"}, ("11", "13", "27", "29", "45", "48", "82", "84", "89", "90", "94")),
     ("root-other", {"descriptors"}, ("43",)),
 ]
 
