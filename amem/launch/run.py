@@ -8,7 +8,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from amem.errors import AmemError, ConfigError, UnavailableError
@@ -266,13 +266,17 @@ def confine(
 
     `seated` is asked for all that takes part while the stage builds the sandbox. `at_home` where the home is there already.
     """
-    image = _hold_image(ready)
-    if not at_home:
-        make_home(ready)
-    ports, usage, started = None, None, False
-    if not ready.plan.backend.confined:
-        note(backends.LOUD)
-    try:
+    with ExitStack() as ends, ExitStack() as unless_started:
+        if ready.plan.image is not None:
+            ends.callback(os.close, _hold_image(ready.plan.image))
+        if not at_home:
+            make_home(ready)
+        unless_started.callback(remove_home, ready)
+        unless_started.callback(stage.close)
+        if ready.door is not None:
+            ends.callback(ready.door.close)
+        if not ready.plan.backend.confined:
+            note(backends.LOUD)
         with _room(settings.root):
             _write_home(ready)
             sandbox = confined(ready, settings)
@@ -280,51 +284,29 @@ def confine(
         stage.order(sandbox, None if ready.plan.backend.confined else _bare(sandbox))
         # What comes now is imported and done while the sandbox is being built; its harness waits for the end of it.
         from amem.egress import meter
-        from amem.launch.attend import attend
 
         sitting = seated()
         outcome = sitting.outcome
         # Whoever closes a store last writes its log back, and waits for the disk: that is done once, at the end.
         usage = meter.connect(settings.root.usage, durable=False)
+        ends.callback(usage.close)
         with meter.unsynced(usage):
             meter.enter_session(usage, _row(sitting, settings))
-        try:
-            began, before = (
-                (time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)),
-                care.marks(ready.plan.place, ready.tree, sandbox.protect),
-            )
-            stood = care.stands(ready.plan.writable)
-            trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
-            store = _snapshot(sitting.asked, settings, ready, outcome, note)
-            ports = _ports(sandbox, settings, ready, note)
-            if ready.plan.harness.impatient:
-                sitting.served.ready()
+
+        def start() -> "Running":
             inside = bounded and joined(stage, settings, ready, note)
             running = stage.start(sandbox)
-            started = True
-            try:
-                # No call is served before the session is on the disk; the harness has begun to load itself meanwhile.
-                meter.to_disk(settings.root.usage, folder=True)
-            except OSError:
-                running.kill()
-                raise
-            if ready.door is not None:
-                running.listener_fd = ready.door.take()
+            unless_started.pop_all()
+            ends.callback(_remove, str(ready.projection))
+            _keep_row(settings, running)
             if inside:
                 from amem.sandbox import scope
 
                 running.memory = scope.memory(ready.id, running.pid)
-            if ports is not None:
-                ports.serve(running)
-            for remark in _remarks(sitting, settings, running):
-                note(remark)
-            try:
-                with _watched(sitting, note) as watched:
-                    attend(watched, running)
-            finally:
-                _tell_left(sitting, before, stood, began)
-                if store is not None:
-                    _keep_after(store, ready, outcome, stood)
+            return running
+
+        try:
+            _run(sitting, settings, start, ends, note)
         except BaseException as error:
             for sentence in outcome.notes:  # a session may have brought this about: what it left is told all the same
                 note(sentence)
@@ -334,40 +316,86 @@ def confine(
         finally:
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
         return outcome
+
+
+def _run(sitting: "Sitting", settings: Settings, start: "Callable[[], Running]", ends: ExitStack, note: Callable[[str], None]) -> None:
+    """Look how things stand, start the harness, attend to it until it ends, tell what it left. Raises AmemError."""
+    from amem.launch.attend import attend
+
+    ready, outcome = sitting.ready, sitting.outcome
+    before = _before(ready)
+    trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
+    store = _snapshot(sitting.asked, settings, ready, outcome, note)
+    ports = _ports(settings, ready, note)
+    if ports is not None:
+        ends.callback(ports.end)
+    if ready.plan.harness.impatient:
+        sitting.served.ready()
+    running = start()
+    if ready.door is not None:
+        running.listener_fd = ready.door.take()
+    if ports is not None:
+        ports.serve(running)
+    for remark in _remarks(sitting, settings, running):
+        note(remark)
+    try:
+        with _watched(sitting, note) as watched:
+            attend(watched, running)
     finally:
-        if not started:
-            stage.close()
-        if usage is not None:
-            usage.close()
-        if ports is not None:
-            ports.end()
-        if ready.door is not None:
-            ready.door.close()
-        if image >= 0:
-            os.close(image)
-        if started:
-            _remove(str(ready.projection))
-        else:
-            remove_home(ready)
+        _tell_left(sitting, before)
+        if store is not None:
+            _keep_after(store, ready, outcome, before)
 
 
-def _tell_left(sitting: "Sitting", before: dict[str, str], stood: dict[str, tuple[int, int]], began: tuple[int, int]) -> None:
+def _keep_row(settings: Settings, running: "Running") -> None:
+    """Wait for the disk: no call is served before the session is on it. The harness has begun to load itself meanwhile."""
+    from amem.egress import meter
+
+    try:
+        meter.to_disk(settings.root.usage, folder=True)
+    except OSError:
+        running.kill()
+        raise
+
+
+class Before(NamedTuple):
+    """How things stood when the session began."""
+
+    moment: tuple[int, int]
+    """ns since the epoch, and since the machine started."""
+    marks: dict[str, str]
+    """What programs of the host obey in the tree, by path, and a hash of each."""
+    stands: dict[str, tuple[int, int]]
+    """Which folder stands at the path of each tree: device and inode."""
+
+    def moved(self, path: str) -> bool:
+        """Is another folder there by now, or none?"""
+        return care.stands((path,))[path] != self.stands[path]
+
+
+def _before(ready: Prepared) -> Before:
+    moment = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    marks = care.marks(ready.plan.place, ready.tree, ready.spec.protect)
+    return Before(moment, marks, care.stands(ready.plan.writable))
+
+
+def _tell_left(sitting: "Sitting", before: Before) -> None:
     """Name what the session left for programs of the host to obey. Where another folder stands by now, nothing is looked for."""
     from amem.launch import left  # after the session: a launch does not wait for it
 
     ready, outcome = sitting.ready, sitting.outcome
-    moved = {path for path, now in care.stands(tuple(stood)).items() if now != stood[path]}
-    after = before if ready.spec.workdir in moved else care.marks(ready.plan.place, ready.tree, ready.spec.protect)
-    trees = tuple(path for path in stood if path not in moved) if not sitting.asked.only_shown else ()
-    known = worktree.changed(before, after)
-    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*began), old=ready.tree.git_dirs)
+    moved = {path for path in before.stands if before.moved(path)}
+    after = before.marks if ready.spec.workdir in moved else care.marks(ready.plan.place, ready.tree, ready.spec.protect)
+    trees = tuple(path for path in before.stands if path not in moved) if not sitting.asked.only_shown else ()
+    known = worktree.changed(before.marks, after)
+    outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*before.moment), old=ready.tree.git_dirs)
     outcome.notes += [*(MOVED.format(path=path) for path in sorted(moved)), *told]
 
 
-def _keep_after(store: "Store", ready: Prepared, outcome: "Outcome", stood: dict[str, tuple[int, int]]) -> None:
+def _keep_after(store: "Store", ready: Prepared, outcome: "Outcome", before: Before) -> None:
     """Keep the tree as the session left it. Where that cannot be, the session still ended as it did."""
     try:
-        if care.stands((store.workdir,))[store.workdir] != stood[store.workdir]:
+        if before.moved(store.workdir):
             raise UnavailableError("another folder stands there now, or none")
         store.take(ready.id, "after")
     except (UnavailableError, OSError) as error:
@@ -424,13 +452,11 @@ def _bare(sandbox: spec.SandboxSpec) -> "tuple[Step, ...]":
     return bare(sandbox)
 
 
-def _hold_image(ready: Prepared) -> int:
-    """A lock that keeps the image from being removed while the session runs; -1 for none. Raises UnavailableError."""
-    if ready.plan.image is None:
-        return -1
+def _hold_image(image: str) -> int:
+    """A lock that keeps the image from being removed while the session runs. Raises UnavailableError."""
     from amem.launch.images import hold
 
-    return hold(ready.plan.image)
+    return hold(image)
 
 
 def bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
@@ -452,8 +478,9 @@ def joined(stage: "Stage", settings: Settings, ready: Prepared, note: Callable[[
     return False
 
 
-def _ports(sandbox: spec.SandboxSpec, settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":
+def _ports(settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":
     """Open the ports that were asked for, logged before they are; None for none. Raises UnavailableError."""
+    sandbox = ready.spec
     if not (sandbox.ports or sandbox.host_ports):
         return None
     from amem.launch.ports import Ports
