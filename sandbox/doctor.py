@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from amem.errors import SandboxError
 from amem.sandbox import causes, host, privileges, scope, seccomp, surroundings
 from amem.sandbox.child import Stage, fork_stage
-from amem.sandbox.spec import Limits, SandboxSpec, base_env
+from amem.sandbox.spec import HOME, Limits, SandboxSpec, base_env
 
 State = Literal["ok", "weak", "missing", "not_proven"]
 
@@ -70,7 +70,7 @@ def launches(timeout_s: float = 10.0) -> Check:
 def _try(stage: Stage, base: str, timeout_s: float) -> int:
     for folder in ("work", "home"):
         os.mkdir(f"{base}/{folder}", 0o700)
-    env = tuple(base_env({}, "/home/agent", "agent", surroundings.search_path()).items())
+    env = tuple(base_env({}, HOME, "agent", surroundings.search_path()).items())
     spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
     running = stage.start(spec, timeout_s=timeout_s)
     code = running.wait(lambda stream, data: None, timeout_s)

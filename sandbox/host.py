@@ -24,29 +24,34 @@ _ETC = frozenset(
         "ImageMagick-7",
         "OpenCL",
         "alternatives",
+        "ant",
         "ca-certificates",
         "crypto-policies",
         "debian_version",
-        "ethertypes",
+        "dotnet",
         "fonts",
+        "ghostscript",
         "glvnd",
         "groff",
         "inputrc",
         "ld.so.cache",
         "ld.so.conf",
         "ld.so.conf.d",
+        "libreoffice",
         "locale.alias",
         "locale.conf",
         "localtime",
         "magic",
         "magic.mime",
+        "manpath.config",
         "mime.types",
-        "netconfig",
+        "mono",
         "os-release",
         "perl",
+        "php.d",
+        "php.ini",
         "protocols",
         "redhat-release",
-        "rpc",
         "services",
         "sgml",
         "static",
@@ -64,6 +69,14 @@ _ETC_STARTS = ("python3", "java-")
 _ETC_BELOW = (
     "chromium.d/README",
     "chromium.d/default-flags",
+    "maven/logging",
+    "maven/m2.conf",
+    "php/conf.d",
+    "php/php.ini",
+    "R/Makeconf",
+    "R/Renviron",
+    "R/ldpaths",
+    "R/repositories",
     "ssl/certs",
     "ssl/cert.pem",
     "ssl/openssl.cnf",
@@ -108,9 +121,15 @@ def _link(path: str) -> str | None:
     return os.readlink(path) if os.path.islink(path) else None
 
 
+def _below(etc: str) -> list[str]:
+    """The parts of folders that this /etc may have; Debian has a folder for each version of PHP."""
+    versions = os.listdir(f"{etc}/php") if os.path.isdir(f"{etc}/php") else []
+    return [*_ETC_BELOW, *(f"php/{version}/{part}" for version in versions for part in ("cli", "mods-available"))]
+
+
 def _etc() -> tuple[tuple[str, str | None], ...]:
     names = [name for name in os.listdir("/etc") if (name in _ETC or name.startswith(_ETC_STARTS)) and name not in MADE_ETC]
-    names += [name for name in _ETC_BELOW if os.path.exists(f"/etc/{name}")]
+    names += [name for name in _below("/etc") if os.path.exists(f"/etc/{name}")]
     return tuple((name, _link_inside(f"/etc/{name}")) for name in sorted(names) if os.path.exists(f"/etc/{name}"))
 
 
@@ -118,7 +137,7 @@ def _etc_of_image(image: str) -> tuple[tuple[str, str | None], ...]:
     """The same of an unpacked image. Its links are followed within it; one that leads to what is not shown whole is left out."""
     names = [name for name in os.listdir(f"{image}/etc") if (name in _ETC or name.startswith(_ETC_STARTS)) and name not in MADE_ETC]
     found: list[tuple[str, str | None]] = []
-    for name in sorted((*names, *_ETC_BELOW)):
+    for name in sorted((*names, *_below(f"{image}/etc"))):
         end = resolved(image, f"/etc/{name}")
         if end is not None and is_below(end, "/usr"):
             found.append((name, end))

@@ -253,7 +253,7 @@ def _etc(spec: SandboxSpec, host: HostFacts) -> list[Step]:
         "machine-id": "a3e35e0c0b1f4d6d8e6f616d656d0000\n",
         "shells": "/bin/sh\n/bin/bash\n",
         # A login shell (Codex runs `bash -lc`) keeps the PATH it was given; the host's profile would reset it and lose /opt/memory.
-        "profile": 'umask 022\n[ -n "${PATH-}" ] || export PATH=/opt/memory:/usr/local/bin:/usr/bin:/bin\n',
+        "profile": '[ -n "${PATH-}" ] || export PATH=/opt/memory:/usr/local/bin:/usr/bin:/bin\n',
         "bash.bashrc": "[ -z \"${PS1-}\" ] || PS1='\\u@\\h:\\w\\$ '\n",
         "gitconfig": _gitconfig(spec),
     }
@@ -284,8 +284,9 @@ MADE_ETC = frozenset(
 
 
 def _gitconfig(spec: SandboxSpec) -> str:
-    """No credential helper; and the owner's id is another inside, which must not make the whole index look stale."""
-    usual = "[credential]\n\thelper =\n[core]\n\tcheckStat = minimal\n"
+    """No credential helper; and the owner's id is another inside, which must not make the whole index look stale, nor a repository that is
+    shown somebody else's."""
+    usual = "[credential]\n\thelper =\n[core]\n\tcheckStat = minimal\n[safe]\n\tdirectory = *\n"
     if spec.git is None:
         return usual
     return f'[user]\n\tname = "{spec.git.name}"\n\temail = "{spec.git.email}"\n{usual}'

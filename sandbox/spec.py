@@ -52,6 +52,9 @@ CONFIG_NAMES = (
 PROTECT = GIT_NAMES + CONFIG_NAMES
 """Names below a work tree that are read-only inside when they exist. One that does not is never made; `worktree.marks` sees it."""
 
+HOME = "/home/agent"
+"""The private home inside."""
+
 PATH = "/opt/memory:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path inside; `memory`, the hook program, is first."""
 
@@ -68,6 +71,13 @@ PASSED = (
     "LC_TIME",
     "LC_COLLATE",
     "LC_NUMERIC",
+    "LC_MONETARY",
+    "LC_PAPER",
+    "LC_NAME",
+    "LC_ADDRESS",
+    "LC_TELEPHONE",
+    "LC_MEASUREMENT",
+    "LC_IDENTIFICATION",
     "TZ",
     "COLUMNS",
     "LINES",
@@ -159,7 +169,7 @@ class SandboxSpec(NamedTuple):
     """Host path of the private home."""
     port: int
     """127.0.0.1:port listens inside; the listening descriptor comes out."""
-    home_inside: str = "/home/agent"
+    home_inside: str = HOME
     memory_dir: str | None = None
     """Host directory shown read-only at /opt/memory; holds `memory`, the hook program."""
     binds: tuple[Bind, ...] = ()

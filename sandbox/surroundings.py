@@ -5,11 +5,36 @@ Read by the launcher before there is a sandbox, so it loads next to nothing; wha
 
 import os
 
-from amem.sandbox.spec import PATH, Identity
-from amem.sandbox.worktree import settings
+from amem.sandbox.spec import PATH, Bind, Identity
+from amem.sandbox.worktree import Setting, followed, gitdir_of
+from amem.typed import Mapping
 
 _EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
 """Where Nix and Guix keep what others have in /usr/bin."""
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system")
+"""What is shown of the system that has programs."""
+_TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
+_DATA = (
+    "LOCALE_ARCHIVE",
+    "LOCALE_ARCHIVE_2_27",
+    "TZDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+)
+_DATA_PLACES = (
+    "/usr",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/pki",
+    "/etc/zoneinfo",
+)
+""".. and where, of what is shown inside, that may lie."""
 
 
 def shell(programs: str = "") -> str:
@@ -18,34 +43,84 @@ def shell(programs: str = "") -> str:
     return next((path for path in places if os.path.lexists(programs + path)), "/bin/sh")
 
 
-def search_path() -> str:
-    """The search path inside, with the folders of programs that only this machine has."""
-    return ":".join((PATH, *(path for path in _EXTRA_PROGRAMS if os.path.isdir(path))))
+def search_path(own: str = "", shown: tuple[str, ...] = ()) -> str:
+    """The search path inside: the hook program's folder, the owner's search path as far as it leads to what is shown, the usual folders.
 
-
-def git_identity(home: str, config_home: str | None = None) -> Identity | None:
-    """The owner's name and address from their own git configuration, and nothing else of it; None where it does not say both.
-
-    Read by hand, includes not followed: a program named there must not run.
+    `shown`: folders of the owner's that are shown, at their own paths.
     """
-    found = _git_settings(home, config_home)
+    hook, *usual = PATH.split(":")
+    places = tuple(f"{place}/" for place in (*_PROGRAMS, *shown))
+    kept = (path for path in own.split(":") if f"{path}/".startswith(places) and os.path.isdir(path))
+    return ":".join(dict.fromkeys((hook, *kept, *usual, *(path for path in _EXTRA_PROGRAMS if os.path.isdir(path)))))
+
+
+def data_paths(environment: Mapping[str, str], programs: str = "") -> dict[str, str]:
+    """The caller's variables that say where a program finds data, as far as that is there inside."""
+    named = ((name, path) for name in _DATA if (path := environment.get(name)))
+    return {name: path for name, path in named if f"{path}/".startswith(_DATA_PLACES) and os.path.exists(programs + path)}
+
+
+def terminal(environment: Mapping[str, str], home: str, home_inside: str, programs: str = "") -> tuple[Bind, ...]:
+    """The owner's own description of their terminal, where the system has none (a terminal that brings its own, Nix)."""
+    name = environment.get("TERM", "")
+    if not name or "/" in name or name.startswith("."):
+        return ()
+    names = (f"{name[0]}/{name}", f"{ord(name[0]):x}/{name}")
+    if _first(tuple(programs + folder for folder in _TERMINFO), names) is not None:
+        return ()
+    own = (environment.get("TERMINFO", ""), f"{home}/.terminfo", *environment.get("TERMINFO_DIRS", "").split(":"))
+    found = _first(tuple(folder for folder in own if folder.startswith("/")), names)
+    return (Bind(os.path.realpath(found), f"{home_inside}/.terminfo/{names[0]}"),) if found is not None else ()
+
+
+def _first(folders: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+    paths = (f"{folder}/{name}" for folder in folders for name in names)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def git_settings(home: str, config_home: str | None, tree: str) -> dict[tuple[str, str], str]:
+    """What the owner's own git configuration says of a work tree, by section and key. Read by hand: a program named there must not run."""
+
+    def applies(setting: Setting) -> bool:
+        return _is_for(setting, os.path.realpath(home), tree)
+
+    return {
+        (each.section, each.key): each.value
+        for path in ("/etc/gitconfig", f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig")
+        for each in followed(path, home, applies)
+        if not each.sub
+    }
+
+
+def git_identity(found: Mapping[tuple[str, str], str]) -> Identity | None:
+    """The owner's name and address of their settings, and nothing else; None where these do not say both."""
     name, email = found.get(("user", "name"), ""), found.get(("user", "email"), "")
     plain = name.isprintable() and email.isprintable() and not any(mark in name + email for mark in '"\\<>')
     return Identity(name, email) if name and email and plain else None
 
 
-def git_hooks(home: str, config_home: str | None = None) -> tuple[str, ...]:
-    """The folder of hooks below any work tree that the owner's own git configuration names; none for one elsewhere."""
-    path = os.path.normpath(_git_settings(home, config_home).get(("core", "hookspath"), "/"))
+def git_hooks(found: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+    """The folder of hooks below any work tree that the owner's settings name; none for one elsewhere."""
+    path = os.path.normpath(found.get(("core", "hookspath"), "/"))
     return () if path.startswith(("/", "~", "..")) or path == "." else (path,)
 
 
-def _git_settings(home: str, config_home: str | None) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
-    for path in ("/etc/gitconfig", f"{config_home or home + '/.config'}/git/config", f"{home}/.gitconfig"):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                found |= {(section, key): value for section, key, value in settings(file.read())}
-        except OSError:
-            continue
-    return found
+def _is_for(setting: Setting, home: str, tree: str) -> bool:
+    """Whether an `includeIf` by git directory is for a tree. What is included by branch or remote is for none."""
+    kind, _, pattern = setting.sub.partition(":")
+    if kind not in ("gitdir", "gitdir/i"):
+        return False
+    git = os.path.join(tree, ".git")
+    gitdir = (gitdir_of(git) or git) if os.path.lexists(git) else tree
+    if pattern.startswith("~/"):
+        pattern = home + pattern[1:]
+    elif pattern.startswith("./"):
+        pattern = os.path.dirname(os.path.realpath(setting.file)) + pattern[1:]
+    elif not pattern.startswith("/"):
+        pattern = f"**/{pattern}"
+    import re
+
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern + ("**" if pattern.endswith("/") else ""))
+    rule = "".join(words.get(part) or re.escape(part) for part in parts)
+    return re.fullmatch(rule, gitdir, re.DOTALL | (re.IGNORECASE if kind.endswith("/i") else 0)) is not None

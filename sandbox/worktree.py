@@ -11,12 +11,14 @@ import stat
 
 from amem.errors import SandboxError
 from amem.sandbox.spec import CONFIG_NAMES, Tree, is_below
-from amem.typed import Iterator, NamedTuple
+from amem.typed import Callable, Iterator, NamedTuple
 
 _MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096
 """Folders in which other git directories may lie that are looked into; a launch is refused where there are more: what is not seen is not
 protected."""
+_MOST_INCLUDED = 64
+"""Files of configuration that one is followed through."""
 
 WATCHED = (
     *CONFIG_NAMES,
@@ -182,7 +184,10 @@ def _is_submodule(gitdir: str, root: str) -> bool:
     places = [index for index, part in enumerate(parts[:-1]) if part == "modules"]
     if not any(parts[index - 1] == ".git" or parts[index - 2] == "worktrees" for index in places) or not _is_git_dir(gitdir):
         return False
-    worktree = _setting(_read(os.path.join(gitdir, "config")) or "", "worktree")
+    named = [
+        each.value for each in settings(_read(os.path.join(gitdir, "config")) or "") if (each.section, each.key) == ("core", "worktree")
+    ]
+    worktree = named[-1] if named else None
     return worktree is not None and os.path.realpath(os.path.join(gitdir, worktree)) == root
 
 
@@ -258,37 +263,71 @@ def _within(gitdir: str, name: str) -> Iterator[str]:
 
 
 def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
-    """What a configuration has git run or read within the tree: a folder of hooks, and more configuration."""
+    """What a configuration has git run or read within the tree: a folder of hooks, and more configuration, which may name others."""
     found = []
     for config in ("config", "config.worktree"):
-        for section, key, value in settings(_read(os.path.join(gitdir, config)) or ""):
-            if value.startswith("~"):
-                continue
-            if (section, key) == ("core", "hookspath"):
-                found.append(os.path.join(root, value))
-            elif section in ("include", "includeif") and key == "path":
-                found.append(os.path.join(gitdir, value))
+        for setting in followed(os.path.join(gitdir, config)):
+            if (setting.section, setting.key) == ("core", "hookspath") and not setting.value.startswith("~"):
+                found.append(os.path.join(root, setting.value))
+            elif (path := setting.included()) is not None:
+                found.append(path)
     paths = [way for path in found for way in (os.path.normpath(path), os.path.realpath(path))]
     return tuple(dict.fromkeys(os.path.relpath(path, root) for path in paths if is_below(path, root) and path != root))
 
 
-def _setting(config: str, name: str) -> str | None:
-    """The last value of core.<name> in a git configuration."""
-    values = [value for section, key, value in settings(config) if (section, key) == ("core", name)]
-    return values[-1] if values else None
+class Setting(NamedTuple):
+    """One line of a git configuration."""
+
+    file: str
+    """Where it stands."""
+    section: str
+    sub: str
+    """The section's second part: a name, or the condition of an `includeIf`."""
+    key: str
+    value: str
+
+    def included(self, home: str | None = None) -> str | None:
+        """The file that this line includes; None where it includes none, or one in a home that is not known."""
+        if self.section not in ("include", "includeif") or self.key != "path":
+            return None
+        if not self.value.startswith("~"):
+            return os.path.join(os.path.dirname(self.file), self.value)
+        return os.path.join(home, self.value[2:]) if home is not None and self.value.startswith("~/") else None
 
 
-def settings(config: str) -> Iterator[tuple[str, str, str]]:
-    """Section without its subsection, key and value, in their order; enough of the syntax for what git and people write."""
-    section = ""
+def followed(
+    path: str, home: str | None = None, applies: Callable[[Setting], bool] = lambda setting: True, seen: set[str] | None = None
+) -> Iterator[Setting]:
+    """The settings of a git configuration and of those that it includes, in their order, each file once.
+
+    `applies`: whether a conditional one counts. Any does, where it is asked what git may obey.
+    """
+    seen = set() if seen is None else seen
+    if path in seen or len(seen) >= _MOST_INCLUDED:
+        return
+    seen.add(path)
+    text = _read(path)
+    if text is None and os.path.lexists(path):
+        text = _read(os.path.realpath(path))
+    for setting in settings(text or "", path):
+        yield setting
+        further = setting.included(home)
+        if further is not None and (setting.section == "include" or applies(setting)):
+            yield from followed(further, home, applies, seen)
+
+
+def settings(config: str, file: str = "") -> Iterator[Setting]:
+    """The settings of a text, in their order; enough of the syntax for what git and people write."""
+    section = sub = ""
     for line in config.splitlines():
         line = line.strip()
         if line.startswith("["):
             head, _, line = line[1:].partition("]")
-            section = head.partition(" ")[0].strip().lower()
+            section, _, sub = head.partition(" ")
+            section, sub = section.strip().lower(), sub.strip().strip('"')
         key, equals, text = line.partition("=")
         if equals and not line.startswith(("#", ";")):
-            yield section, key.strip().lower(), _value(text.strip())
+            yield Setting(file, section, sub, key.strip().lower(), _value(text.strip()))
 
 
 def _value(text: str) -> str:

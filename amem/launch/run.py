@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from amem.settings.root import Root
 
 
-HOME = "/home/agent"
 HOOK = ("/opt/memory/memory",)
 SOCKET_PLACE = "/run/amem"
 RELAY = (*HOOK, "relay", str(PORT), f"{SOCKET_PLACE}/egress.sock")
@@ -126,7 +125,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         workdir=found.place.cwd,
         placeholder=door.token.reveal() if door is not None else f"amem-{session}",
         token=door.token.reveal() if door is not None else None,
-        home=home if found.backend.door == backends.LOOPBACK else HOME,
+        home=home if found.backend.door == backends.LOOPBACK else spec.HOME,
         hook=(f"{own_bin(home)}/memory",) if found.backend.door == backends.LOOPBACK else HOOK,
         model=found.model,
         prompt=asked.prompt,
@@ -135,7 +134,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     )
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
-    config_home = settings.environment.get("XDG_CONFIG_HOME")
+    git = surroundings.git_settings(host_home, settings.environment.get("XDG_CONFIG_HOME"), found.place.workdir)
     login = _login(found.harness, host_home, settings.credentials) if found.auth is Auth.SUBSCRIPTION else None
     gated = settings.grants.gates.instruction_files == "approved"
     obeyed = instructions.find(settings.root, found.place, whole=gated)
@@ -143,7 +142,10 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     if masked and not found.backend.confined:
         named = ", ".join(each.name for each in masked)
         raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
-    path = surroundings.search_path() if found.backend.confined else f"{own_bin(home)}:{settings.environment.get('PATH', '')}"
+    own_path = settings.environment.get("PATH", "")
+    path = f"{own_bin(home)}:{own_path}"
+    if found.backend.confined:
+        path = surroundings.search_path("" if found.image else own_path, found.shown)
     switches = tuple(care.existing(found.place, found.harness.masked))
     covered, emptied = (switches, ()) if found.backend.name == "seatbelt" else ((), switches)
     inside = spec.SandboxSpec(
@@ -151,6 +153,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         env=tuple(
             {
                 **spec.base_env(settings.environment, facts.home, "agent", path, surroundings.shell(found.image or "")),
+                **surroundings.data_paths(settings.environment, found.image or ""),
                 **launch.env,
                 **(login.variables if login else {}),
             }.items()
@@ -161,7 +164,11 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         home_inside=facts.home,
         port=PORT,
         memory_dir=None,
-        binds=(*_binds(found), *(spec.Bind(NOTHING, path) for path in emptied)),
+        binds=(
+            *_binds(found),
+            *(spec.Bind(NOTHING, path) for path in emptied),
+            *surroundings.terminal(settings.environment, host_home, facts.home, found.image or ""),
+        ),
         interactive=asked.interactive,
         limits=found.limits,
         ports=asked.ports,
@@ -170,10 +177,10 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         hidden=tuple(dict.fromkeys((*covered, *(each.path for each in masked), *key_folder()))),
         protect=(
             *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
-            *surroundings.git_hooks(host_home, config_home),
+            *surroundings.git_hooks(git),
         ),
         added=care.added(found.place, found.harness.demands),
-        git=surroundings.git_identity(host_home, config_home),
+        git=surroundings.git_identity(git),
         listens=found.backend.door == backends.INSIDE,
         image=found.image,
     )

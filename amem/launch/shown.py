@@ -14,7 +14,7 @@ from pathlib import Path
 import amem
 from amem.errors import UsageError
 from amem.launch.care import holds_git
-from amem.sandbox.spec import MADE_PLACES, SYSTEM_PLACES, Bind, interpreter_binds, is_below
+from amem.sandbox.spec import HOME, MADE_PLACES, SYSTEM_PLACES, Bind, interpreter_binds, is_below
 from amem.settings.root import Root
 
 SOCKET_PLACES = ("/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -94,6 +94,8 @@ def _check_seen(path: Path, flag: str, environment: Mapping[str, str], hint: str
         raise UsageError(f"{flag} {path}: it holds your home, with your keys and logins", hint=hint)
     if (name := _overlapping(path, KEYS, environment)) is not None:
         raise UsageError(f"{flag} {path}: {name} holds keys or logins", hint=hint)
+    if is_below(HOME, str(path)):
+        raise UsageError(f"{flag} {path}: a session has a {HOME} of its own; name a folder below or beside it", hint=hint)
     sockets = is_below(str(path), RUNTIME) or any(is_below(os.path.realpath(place), str(path)) for place in SOCKET_PLACES)
     if sockets or stat.S_ISSOCK(path.stat().st_mode):
         raise UsageError(f"{flag} {path}: your other programs keep their sockets there, and a session could use them", hint=hint)

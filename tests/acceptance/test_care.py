@@ -272,6 +272,23 @@ def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Plac
     assert repo.launch("--port", "7431", "--", "true").code == 2
 
 
+def test_a_repository_that_is_shown_is_read_with_git(repo: Place) -> None:
+    beside = repo.base / "beside"
+    shutil.copytree(repo.tree, beside)
+    done = repo.launch("--ro", str(beside), "--", "git", "-C", str(beside), "log", "--format=%s")
+    assert (done.code, done.out) == (0, "one\n"), done.err
+
+
+def test_a_login_shell_keeps_the_owners_umask(repo: Place) -> None:
+    for mask in (0o077, 0o002):
+        before = os.umask(mask)
+        try:
+            done = repo.launch("--", "bash", "-lc", "umask")
+        finally:
+            os.umask(before)
+        assert done.out == f"{mask:04o}\n"
+
+
 def test_a_path_beside_the_tree_is_read_or_written_as_asked(repo: Place) -> None:
     beside = repo.base / "beside"
     (beside / "folder").mkdir(parents=True)

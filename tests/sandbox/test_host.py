@@ -29,6 +29,11 @@ def test_nothing_of_etc_that_can_hold_a_secret_is_shown(tmp_path: Path) -> None:
         "pki",
         "ssl/private",
         "profile",
+        "maven",
+        "maven/settings.xml",
+        "php",
+        "R",
+        "R/Renviron.site",
     }
     for name in names:
         assert os.stat(f"/etc/{name}").st_mode & 0o004, name  # what only root may read is not shown
@@ -44,3 +49,11 @@ def test_missing_home_is_named(tmp_path: Path) -> None:
         pytest.skip("an ordinary user's launch finds it at the step itself")
     with pytest.raises(SandboxError, match="absent"):
         host.facts(spec(tmp_path, tmp_path / "absent"))
+
+
+@pytest.mark.parametrize("name", ["php/8.4/cli", "php/8.4/mods-available", "maven/m2.conf", "R/Renviron"])
+def test_parts_of_a_folder_whose_other_parts_can_hold_a_secret_are_shown_alone(tmp_path: Path, name: str) -> None:
+    for beside in (name, "php/8.4/fpm", "maven/settings.xml", "R/Renviron.site"):
+        (tmp_path / "etc" / beside).mkdir(parents=True)
+    (tmp_path / "usr").mkdir()
+    assert [found for found, _ in host.of_machine(str(tmp_path)).etc] == [name]

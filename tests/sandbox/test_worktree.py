@@ -62,6 +62,14 @@ def test_what_the_configuration_has_git_obey_in_the_tree_is_protected(repo: Path
     assert look(str(repo)).names == ((name,) if name else ())
 
 
+def test_what_an_included_configuration_of_the_tree_names_is_protected_too(repo: Path) -> None:
+    git(repo, "config", "include.path", "../.gitconfig")
+    (repo / ".gitconfig").write_text('[core]\nhooksPath = .githooks\n[includeIf "onbranch:x"]\npath = more/config\npath = .gitconfig\n')
+    (repo / "more").mkdir()
+    (repo / "more/config").write_text("[core]\nhooksPath = .others\n")
+    assert look(str(repo)).names == (".gitconfig", ".githooks", "more/config", ".others")
+
+
 def test_hooks_in_a_linked_tree_are_protected_there(repo: Path, tmp_path: Path) -> None:
     git(repo, "config", "core.hooksPath", ".githooks")
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))

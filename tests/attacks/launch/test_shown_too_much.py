@@ -125,7 +125,7 @@ def test_a_socket_or_a_place_of_sockets_is_not_shown_even_to_read(root: Root, tm
                 extra(asked, root, {}, writable=writable)
 
 
-@pytest.mark.parametrize("path", ["/", "/proc", "/proc/sys", "/dev", "/etc", "/etc/ssl", "/opt"])
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/sys", "/dev", "/etc", "/etc/ssl", "/opt", "/home"])
 @pytest.mark.parametrize("writable", [False, True])
 def test_what_the_sandbox_makes_itself_is_refused_in_words(home: Path, path: str, writable: bool) -> None:
     with pytest.raises(UsageError, match=f"^--r[ow] {path}: "):
