@@ -141,9 +141,9 @@ def test_a_file_beyond_its_limit_ends_the_program_that_writes_it(here: Place) ->
 
 def test_open_files_and_temporary_space_are_bounded(here: Place) -> None:
     script = "ulimit -n; for n in tmp var/tmp dev/shm; do cat /dev/zero > /$n/fill 2>/dev/null; stat -c '%n %s' /$n/fill; rm /$n/fill; done"
-    done = here.launch("sh", "-c", script, spec={"limits": {"tmp_bytes": 64 * MIB, "open_files": 100}}, timeout_s=50)
+    done = here.launch("sh", "-c", script, spec={"limits": {"tmp_bytes": 64 * MIB, "open_files": 1000}}, timeout_s=50)
     assert done["out"].split() == [
-        "100", *(word for name in ("tmp", "var/tmp", "dev/shm") for word in (f"/{name}/fill", str(64 * MIB))),
+        "1000", *(word for name in ("tmp", "var/tmp", "dev/shm") for word in (f"/{name}/fill", str(64 * MIB))),
     ], done  # fmt: skip
 
 
