@@ -219,7 +219,7 @@ class Harness(NamedTuple):
     transcripts: tuple[str, ...] = ()
     """Globs relative to the private home."""
     transcript_shape: str | None = None
-    """The shape that `amem.hooks.turns` knows them by; None where nothing is left that it can read."""
+    """The shape that `amem.hooks.shapes` knows them by; None where nothing is left that it can read."""
     usage: tuple[str, ...] = ()
     """Globs of the files, relative to the private home, that `totals` adds up under the harness's name."""
     version: Version | None = None

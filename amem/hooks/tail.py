@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from amem.hooks import turns
+from amem.hooks import shapes, turns
 from amem.hooks.turns import Turn
 
 MAX_FILE_BYTES = 64 << 20
@@ -65,7 +65,9 @@ def of(path: str, found: list[Turn], *, numbered: bool = True) -> Tail:
 
 def _topic(found: list[Turn]) -> str:
     """The user's last words; what begins like these is what the harness says in the user's name."""
-    said = (turn.text for turn in reversed(found) if turn.role == turns.USER and not turn.text.lstrip().startswith(("<", "[Request inter")))
+    said = (
+        turn.text for turn in reversed(found) if turn.role == shapes.USER and not turn.text.lstrip().startswith(("<", "[Request inter"))
+    )
     return " ".join(next(said, "")[:400].split())[:100]
 
 

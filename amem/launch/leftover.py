@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from io import BytesIO
 
 from amem.harnesses.base import Harness
-from amem.hooks import outbox, turns
+from amem.hooks import outbox, shapes, turns
 from amem.sandbox.reader import Refused, names, read_file
 from amem.typed import NamedTuple
 
@@ -84,7 +84,7 @@ def find(harness: Harness, home: str) -> Found | None:
         if not isinstance(data, Refused):
             left -= len(data)
             found = turns.read(harness.transcript_shape, BytesIO(data))
-            if not found.aside and any(turn.role == turns.ASSISTANT for turn in found.turns):
+            if not found.aside and any(turn.role == shapes.ASSISTANT for turn in found.turns):
                 return Found(path, found)
     return None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from amem.harnesses import registry
-from amem.hooks import outbox, turns
+from amem.hooks import outbox, shapes
 from amem.server import board, guard
 from tests.hooks.program import ALLOW, at, lay_out, run
 from tests.hooks.program import guard as listening
@@ -105,4 +105,4 @@ def test_an_event_that_cannot_be_read_at_all_is_a_line_in_the_error_log(home: Pa
 
 
 def test_each_shape_that_a_harness_names_is_one_that_is_known() -> None:
-    assert {registry.load(name).transcript_shape for name in registry.names()} - {None} <= set(turns.SHAPES)
+    assert {registry.load(name).transcript_shape for name in registry.names()} - {None} <= set(shapes.SHAPES)

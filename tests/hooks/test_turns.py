@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amem.hooks import turns
-from amem.hooks.turns import RETURNED, SUMMARISED, WITHHELD, Call, Turn
+from amem.hooks import shapes, turns
+from amem.hooks.shapes import RETURNED, SUMMARISED, WITHHELD
+from amem.hooks.turns import Call, Turn
 from tests.shared import shared_path
 
 FILES = Path(__file__).parent / "transcripts"
@@ -225,7 +226,7 @@ JSON = st.recursive(
 )
 
 
-@given(shape=st.sampled_from(sorted(turns.SHAPES)), values=st.lists(JSON, max_size=6))
+@given(shape=st.sampled_from(sorted(shapes.SHAPES)), values=st.lists(JSON, max_size=6))
 def test_no_transcript_makes_a_reader_raise(shape: str, values: list[Any]) -> None:
     found = turns.read(shape, [json.dumps(value).encode() for value in values]).turns
     assert [turn.n for turn in found] == list(range(1, len(found) + 1))
@@ -233,7 +234,7 @@ def test_no_transcript_makes_a_reader_raise(shape: str, values: list[Any]) -> No
         turns.render(turn).encode()
 
 
-@given(shape=st.sampled_from(sorted(turns.SHAPES)), data=st.binary(max_size=200))
+@given(shape=st.sampled_from(sorted(shapes.SHAPES)), data=st.binary(max_size=200))
 def test_no_bytes_make_a_reader_raise(shape: str, data: bytes) -> None:
     assert isinstance(turns.read(shape, data.splitlines()).turns, list)
 
