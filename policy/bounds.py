@@ -7,11 +7,11 @@ it is given. A rule whose work has no bound, or a bound above the limit, is refu
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from amem.policy.request import MANY, SUPERSEDES_LIMIT, TOOLS_LIMIT
-from amem.typed import Any, NamedTuple
+from amem.policy.sizes import BUILTINS, FLAG, GRANTS, INPUT, NOTHING, WIDTH_LIMIT, WORD, Shape, below, join, key_of, many, merged, size
+from amem.typed import Any
 
 STEPS_LIMIT = 200_000
 """Of one rule: some 50 ms of an ordinary core, at a request that replaces a thousand entries."""
@@ -20,12 +20,6 @@ STEPS_OF_ALL = 2 * STEPS_LIMIT
 DEPTH_LIMIT = 60
 """Expressions in expressions: the interpreter goes down them on the stack of the thread that decides."""
 _PASSES = 40
-_GRANTED = 1000
-"""Domains, principals of a domain and destinations in grants.toml."""
-_TEXT = 140
-"""Characters of a word in a request or in grants.toml: a person's name is the longest."""
-_PER_STEP = 100
-"""Characters that are looked at in the time of a step."""
 _CALL, _OWN_CALL, _PATTERN, _INSERT = 5, 20, 40, 4
 _COMPARED = 8
 """Members that are compared in the time of a step."""
@@ -38,136 +32,8 @@ _IN_PASSING = 20
 _ONE_WAY = re.compile(r"\^(?:\\[.\-/wdsWDS]|\[[^\]\\]*\]|\{\d+\}|[^\\\[\](){}|*+?$^]|[()])*[*+]?\$|[\w:/@ -]*", re.ASCII)
 """Such a pattern: a word, or one that begins with ^, whose parts have fixed lengths and whose one loop stands before its $."""
 _ONE_WAY_GLOB = re.compile(r"[\w:./@ -]*\*{0,2}", re.ASCII)
-_WIDTH_LIMIT = 3
-"""Digits of a width in a format."""
 _DIGITS = 310
 """Of the longest number that is no whole one."""
-
-
-class Shape(NamedTuple):
-    """The most that a value can be: `text` characters in its longest word, key or number, `many` members, each at most `each`."""
-
-    text: int = 0
-    many: int = 0
-    each: "Shape | None" = None
-
-
-class Unbounded(Exception):
-    """No bound was found, and why."""
-
-
-_NOTHING = Shape()
-_FLAG, _NUMBER, _WORD = Shape(5), Shape(25), Shape(_TEXT)
-
-
-def _many(count: int, each: Shape, keys: int = 0) -> Shape:
-    return Shape(keys, count, each)
-
-
-INPUT: Mapping[str, Shape] = {
-    "domain": Shape(40),
-    "host": Shape(260),
-    "model": Shape(260),
-    "supersedes": _many(SUPERSEDES_LIMIT, _many(4, _WORD, 10)),
-    "guarded": _many(SUPERSEDES_LIMIT, _WORD),
-    "elsewhere": _many(SUPERSEDES_LIMIT, _many(2, _WORD, 10)),
-    "findings": _many(7, Shape(20)),
-    "tools": _many(TOOLS_LIMIT, Shape(64)),
-    "requires": _many(MANY, Shape(64)),
-    "held": _many(MANY, Shape(64)),
-    "methods": _many(MANY, Shape(16)),
-    "addresses": _many(MANY, _many(3, Shape(64), 10)),
-    "reach": _many(3, Shape(10)),
-    "spent": _many(2, _NUMBER, 10),
-    "limits": _many(2, _NUMBER, 10),
-    "over": _many(2, _many(3, _NUMBER, 10)),
-    "grant": _many(6, Shape(10, TOOLS_LIMIT, Shape(64)), 20),
-}
-"""The fields of a request that are more or less than a word; any other is one."""
-GRANTS: Mapping[str, Shape] = {
-    "owner": _WORD,
-    "domains": _many(_GRANTED, _many(3, _many(_GRANTED, _many(4, _many(TOOLS_LIMIT, Shape(64), 20), 20), _TEXT), 20), _TEXT),
-    "destinations": _many(_GRANTED, _many(1, Shape(20), 10), _TEXT),
-    "gates": _many(4, _NUMBER, 40),
-}
-
-
-def size(shape: Shape | None) -> int:
-    """Steps to go through all of a value."""
-    return 0 if shape is None else 1 + shape.text // _PER_STEP + shape.many * (1 + shape.text // _PER_STEP + size(shape.each))
-
-
-def join(shapes: Iterable[Shape | None]) -> Shape:
-    """The least that holds each of several."""
-    found = [shape for shape in shapes if shape is not None]
-    if not found:
-        return _NOTHING
-    deeper = [shape.each for shape in found if shape.each is not None]
-    return Shape(max(one.text for one in found), max(one.many for one in found), join(deeper) if deeper else None)
-
-
-def _below(shape: Shape) -> Shape:
-    """A member, or a member of a member."""
-    return join([Shape(shape.text), shape.each, _below(shape.each) if shape.each else None])
-
-
-def _merged(shapes: Sequence[Shape]) -> Shape:
-    """Several collections in one, members with the same key merged."""
-    deeper = [one.each for one in shapes if one.each is not None]
-    return Shape(max(one.text for one in shapes), sum(one.many for one in shapes), _merged(deeper) if deeper else None)
-
-
-def _written(shape: Shape) -> int:
-    """Characters of a value written as JSON."""
-    return shape.text + 4 + shape.many * (shape.text + 6 + (_written(shape.each) if shape.each else 0))
-
-
-def _formatted(given: Sequence[Shape]) -> Shape:
-    return Shape(given[0].text * 10**_WIDTH_LIMIT // 10 + _written(given[1]))
-
-
-_Result = Callable[[Sequence[Shape]], Shape]
-
-
-def _first(times: int = 1) -> _Result:
-    return lambda given: given[0]._replace(text=times * given[0].text)
-
-
-def _flag(given: Sequence[Shape]) -> Shape:
-    return _FLAG
-
-
-def _number(given: Sequence[Shape]) -> Shape:
-    return Shape(sum(_below(one).text + 25 for one in given))
-
-
-_FLAGS = """all any contains endswith startswith strings.any_prefix_match strings.any_suffix_match object.subset regex.is_valid
-    regex.match glob.match is_array is_boolean is_null is_number is_object is_set is_string""".split()  # noqa: SIM905
-_NUMBERS = """abs ceil count floor indexof round sum to_number type_name""".split()  # noqa: SIM905
-_PARTS = """array.reverse array.slice object.filter object.remove sort strings.reverse substring trim trim_left trim_prefix
-    trim_right trim_space trim_suffix""".split()  # noqa: SIM905
-BUILTINS: Mapping[str, _Result] = {
-    **dict.fromkeys(_FLAGS, _flag),
-    **dict.fromkeys(_NUMBERS, _number),
-    **dict.fromkeys(_PARTS, _first()),
-    **dict.fromkeys(("lower", "upper"), _first(3)),
-    **dict.fromkeys(("array.concat", "object.union"), _merged),
-    **dict.fromkeys(("max", "min", "intersection"), lambda given: _below(given[0])),
-    "and": lambda given: join(given),
-    "concat": lambda given: Shape((given[0].text + _below(given[1]).text) * given[1].many),
-    "format_int": lambda given: Shape(4 * given[0].text),
-    "indexof_n": lambda given: _many(given[0].text, _NUMBER),
-    "object.get": lambda given: join((_below(given[0]), given[2])),
-    "object.keys": lambda given: _many(given[0].many, Shape(given[0].text)),
-    "or": _merged,
-    "product": lambda given: Shape(_below(given[0]).text * max(1, given[0].many)),
-    "replace": lambda given: Shape((given[0].text + 1) * (given[2].text + 1)),
-    "split": lambda given: _many(given[0].text + 1, Shape(given[0].text)),
-    "sprintf": _formatted,
-    "union": lambda given: _many(given[0].many * _below(given[0]).many, _below(_below(given[0]))),
-}
-"""What a rule of the record may call, and what comes of it: nothing that reads a clock, draws a number, asks the network, prints, or makes
-much of little (a range). Address arithmetic is the host's."""
 _PATTERNS = frozenset(("regex.match", "regex.is_valid", "glob.match"))
 _OF_WORDS = frozenset(
     """contains count endswith format_int indexof is_array is_boolean is_null is_number is_object is_set is_string lower object.get
@@ -181,6 +47,10 @@ _EACH_WITH_EACH = frozenset(
 )
 """Calls that compare all of one argument with all of another."""
 _IMPORTS = ("rego.v1", "future.keywords")
+
+
+class Unbounded(Exception):
+    """No bound was found, and why."""
 
 
 def steps(module: Any, text: str) -> int:
@@ -281,9 +151,9 @@ class _Module:
                 self._bind(arg, its, known)
             (got, *named), spent, times = self._settled(known.sizes, known.bound, one["query"]["stmts"], [wanted, *keys])
             if shape == "Set":
-                got, spent = _many(times, got), spent + times * _INSERT * size(got)
+                got, spent = many(times, got), spent + times * _INSERT * size(got)
             for key in reversed(named):
-                got = _many(times, got, key.text)
+                got = many(times, got, key.text)
             found.append(got)
             cost += spent + _OWN_CALL
         return join(found)._replace(many=sum(one.many for one in found)), cost
@@ -324,19 +194,19 @@ class _Module:
                 for name in map(self._word, body["vars"]):
                     if name in query.loops:
                         raise Unbounded(f"declares {name} after its use")
-                    self._bind({"Var": {"value": name}}, _NOTHING, query)
+                    self._bind({"Var": {"value": name}}, NOTHING, query)
                     query.bound.discard(name)
             case "SomeIn":
                 members = self._expr(body["collection"], query)
                 query.loop("_", members.many)
                 if body["key"] is not None:
-                    self._bind(body["key"], _keys(members), query)
-                self._bind(body["value"], members.each or _NOTHING, query)
+                    self._bind(body["key"], key_of(members), query)
+                self._bind(body["value"], members.each or NOTHING, query)
             case "Every":
                 members = self._expr(body["domain"], query)
                 once = _Query(query.sizes, {*query.bound, *query.loops})
                 names = [self._word(span) for span in (body["key"], body["value"]) if span is not None]
-                for name, shape in zip(names[::-1], (members.each or _NOTHING, _keys(members)), strict=False):
+                for name, shape in zip(names[::-1], (members.each or NOTHING, key_of(members)), strict=False):
                     self._bind({"Var": {"value": name}}, shape, once)
                 self._inner(once, body["query"]["stmts"], ())
                 query.cost += once.cost * max(1, members.many)
@@ -359,11 +229,11 @@ class _Module:
                 query.hold(body["value"], shape)
             case "Array" | "Set":
                 for item in body["items"]:
-                    self._bind(item, shape.each or _NOTHING, query)
+                    self._bind(item, shape.each or NOTHING, query)
             case "Object":
                 for _, key, value in body["fields"]:
                     self._expr(key, query)
-                    self._bind(value, shape.each or _NOTHING, query)
+                    self._bind(value, shape.each or NOTHING, query)
             case _:
                 query.cost += min(size(self._expr(pattern, query)), size(shape))
 
@@ -377,21 +247,21 @@ class _Module:
             case "Number":
                 return Shape(_DIGITS if isinstance(body["value"], float) else len(str(body["value"])))
             case "Bool" | "Null":
-                return _FLAG
+                return FLAG
             case "Var" | "RefDot" | "RefBrack":
                 return self._reference(node, query)
             case "Array" | "Set":
                 items = [self._expr(item, query) for item in body["items"]]
                 query.cost += sum(map(size, items)) if kind == "Set" else 0
-                return _many(len(items), join(items))
+                return many(len(items), join(items))
             case "Object":
                 fields = [(self._expr(key, query), self._expr(value, query)) for _, key, value in body["fields"]]
-                return _many(len(fields), join(value for _, value in fields), max((key.text for key, _ in fields), default=0))
+                return many(len(fields), join(value for _, value in fields), max((key.text for key, _ in fields), default=0))
             case "ArrayCompr" | "SetCompr" | "ObjectCompr":
                 terms = [body["key"], body["value"]] if kind == "ObjectCompr" else [body["term"]]
                 got, times = self._inner(query, body["query"]["stmts"], terms)
                 query.cost += 0 if kind == "ArrayCompr" else times * _INSERT * size(got[0])
-                return _many(times, got[-1], got[0].text if kind == "ObjectCompr" else 0)
+                return many(times, got[-1], got[0].text if kind == "ObjectCompr" else 0)
             case "Call":
                 return self._call(body, query)
             case "UnaryExpr":
@@ -401,7 +271,7 @@ class _Module:
                 self._bind(left, self._expr(right, query), query)
                 if body["op"] == "Eq" and _names(right):
                     self._bind(right, self._expr(left, query), query)
-                return _FLAG
+                return FLAG
             case "BoolExpr" | "ArithExpr" | "BinExpr" | "Membership":
                 return self._operator(kind, body, query)
             case _:
@@ -413,13 +283,13 @@ class _Module:
             if body["key"] is not None:
                 self._expr(body["key"], query)
             query.cost += members.many * min(size(value), size(members.each)) // _COMPARED
-            return _FLAG
+            return FLAG
         left, right = self._expr(body["lhs"], query), self._expr(body["rhs"], query)
         if kind == "BoolExpr":
             query.cost += min(size(left), size(right))
-            return _FLAG
+            return FLAG
         query.cost += size(left) + size(right) + left.text * right.text // 1000
-        joined = _merged((left, right)) if left.many or right.many else _NOTHING
+        joined = merged((left, right)) if left.many or right.many else NOTHING
         return joined._replace(text=max(left.text, right.text) + (1 if body["op"] in ("Add", "Sub") else min(left.text, right.text) + 25))
 
     def _call(self, body: Any, query: _Query) -> Shape:
@@ -453,7 +323,7 @@ class _Module:
             digits = 0
             for each in _literal(params[0]) or "%9999":
                 digits = digits + 1 if each.isdigit() else 0
-                if digits > _WIDTH_LIMIT - 1:
+                if digits > WIDTH_LIMIT - 1:
                     raise Unbounded("sprintf: a format is written out, without a width of three digits")
 
     def _reference(self, node: Any, query: _Query) -> Shape:
@@ -464,14 +334,14 @@ class _Module:
         elif name is None:
             shape = self._expr(base, query)
         else:
-            shape = query.sizes.get(name, _NOTHING)
+            shape = query.sizes.get(name, NOTHING)
             if name in self._rules and not self._is_function(name):
                 shape = join((shape, self._value(name)[0]))
             elif _is_helper(name) and name not in self._rules:  # another module's, perhaps one that comes later
                 raise Unbounded(f"names {name}, which it does not define")
         for index in path:
             self._index(index, shape, query)
-            shape = shape.each or _NOTHING
+            shape = shape.each or NOTHING
         return shape
 
     def _given(self, name: str, path: Sequence[Any]) -> tuple[Shape, Sequence[Any]]:
@@ -482,8 +352,8 @@ class _Module:
                 raise Unbounded("looks at data beyond data.grants")
             fields, path = GRANTS, path[1:]
         if path and (first := _literal(path[0])) is not None:
-            return fields.get(first, _WORD), path[1:]
-        return _many(32, join((*fields.values(), _WORD)), 40), path
+            return fields.get(first, WORD), path[1:]
+        return many(32, join((*fields.values(), WORD)), 40), path
 
     def _index(self, index: Any, shape: Shape, query: _Query) -> None:
         """A place in a collection: a name without a value goes through all of it."""
@@ -492,7 +362,7 @@ class _Module:
             raise Unbounded(f"names {strange}, which it does not define")
         for name in fresh:
             query.loop(name, shape.many)
-            query.hold(name, join((_keys(shape), _below(shape))))
+            query.hold(name, join((key_of(shape), below(shape))))
         if _node(index)[0] != "Var" or not fresh:
             self._expr(index, query)
 
@@ -544,11 +414,6 @@ def _path(node: Any) -> str:
 def _literal(node: Any) -> str | None:
     kind, body = _node(node)
     return str(body["value"]) if kind in ("String", "RawString") else None
-
-
-def _keys(shape: Shape) -> Shape:
-    """The key, the number or, of a set, the member that `some key, value in …` gives."""
-    return join((Shape(max(shape.text, 10)), shape.each))
 
 
 def _names(node: Any) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import amem
-from amem.policy import bounds
+from amem.policy import bounds, sizes
 from amem.policy.engine import Module, PolicyEngine, Rule, builtin, syntax
 from amem.policy.outline import NESTING_LIMIT, TOO_DEEP, nesting, outline
 
@@ -23,7 +23,7 @@ CPU_LIMIT_S = 2
 MEMORY_LIMIT_BYTES = 1 << 30
 WAIT_LIMIT_S = 60
 """For a machine that does not let the child run: what the rule itself may take is the limit before."""
-CALLS = frozenset(bounds.BUILTINS)
+CALLS = frozenset(sizes.BUILTINS)
 """What a rule may call."""
 
 
@@ -36,7 +36,9 @@ child()
 """
 
 
-_CHECKED = [hashlib.sha256(Path(__file__).with_name(name).read_bytes()).hexdigest() for name in ("lint.py", "bounds.py", "outline.py")]
+_CHECKED = [
+    hashlib.sha256(Path(__file__).with_name(name).read_bytes()).hexdigest() for name in ("lint.py", "bounds.py", "sizes.py", "outline.py")
+]
 """What a verdict hangs on beside the rules: how they are looked at."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.model.label import Label
-from amem.policy import bounds, golden, whatif
+from amem.policy import bounds, golden, sizes, whatif
 from amem.policy import request as ask
 from amem.policy.engine import syntax
 from amem.policy.grants import NOBODY
@@ -82,17 +82,17 @@ def test_a_step_is_what_a_rule_can_do_with_one_thing() -> None:
     assert own < 1.5 * steps(text("_all", "_all if every e in input.supersedes { e.tier }"))
 
 
-def shape(value: Any) -> bounds.Shape:
+def shape(value: Any) -> sizes.Shape:
     """The size of a value."""
     if isinstance(value, dict):
         keys = max(map(len, value), default=0)
-        return bounds.Shape(keys, len(value), bounds.join(map(shape, value.values())))
+        return sizes.Shape(keys, len(value), sizes.join(map(shape, value.values())))
     if isinstance(value, (list, tuple)):
-        return bounds.Shape(0, len(value), bounds.join(map(shape, value)))
-    return bounds.Shape(len(str(value)) if value is not None else 0)
+        return sizes.Shape(0, len(value), sizes.join(map(shape, value)))
+    return sizes.Shape(len(str(value)) if value is not None else 0)
 
 
-def within(one: bounds.Shape | None, other: bounds.Shape | None) -> bool:
+def within(one: sizes.Shape | None, other: sizes.Shape | None) -> bool:
     return one is None or (other is not None and one.text <= other.text and one.many <= other.many and within(one.each, other.each))
 
 
@@ -140,13 +140,13 @@ def test_no_request_is_larger_than_the_bound_takes_it_to_be() -> None:
     for asked in (*found, *(case.request for case in (*golden.cases(), *golden.heavy()))):
         facts = ask.FACTS.get(asked.action, lambda _: {})(asked.input)
         for name, value in (*asked.input.items(), *facts.items(), ("grant", NOBODY)):
-            assert within(shape(value), bounds.INPUT.get(name, bounds._WORD)), (asked.action, name)
+            assert within(shape(value), sizes.INPUT.get(name, sizes.WORD)), (asked.action, name)
 
 
 def test_grants_have_the_shape_that_the_bound_takes_them_to_have() -> None:
-    assert within(shape({**golden.DATA["grants"]}), bounds.Shape(300, 32, bounds.join(bounds.GRANTS.values())))
+    assert within(shape({**golden.DATA["grants"]}), sizes.Shape(300, 32, sizes.join(sizes.GRANTS.values())))
     for name, value in golden.DATA["grants"].items():
-        assert within(shape(value), bounds.GRANTS[name]), name
+        assert within(shape(value), sizes.GRANTS[name]), name
 
 
 _NAMES = st.sampled_from(["a", "b", "i"])
@@ -183,9 +183,9 @@ def test_a_query_has_no_more_answers_than_the_bound_says(body: str, many: int) -
         engine.set_input({"supersedes": [{"tier": "raw"}] * many, "requires": ["code"] * many})
         found = json.loads(engine.eval_rule_as_json("data.amem.rules.deny"))
         known = {
-            **bounds.INPUT,
-            "supersedes": bounds.Shape(0, many, bounds.Shape(10, 1)),
-            "requires": bounds.Shape(0, many, bounds.Shape(10)),
+            **sizes.INPUT,
+            "supersedes": sizes.Shape(0, many, sizes.Shape(10, 1)),
+            "requires": sizes.Shape(0, many, sizes.Shape(10)),
         }
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(bounds, "INPUT", known)
