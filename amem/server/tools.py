@@ -13,7 +13,7 @@ from amem.memory.outcomes import Entries, Gone, Held, Hits, Moved, NotFound, Ref
 from amem.memory.session import Memory, Session
 from amem.model.entry import EntryType, Status, Tier
 from amem.model.label import Label
-from amem.server import schema, task_tools
+from amem.server import launcher_tools, schema, task_tools
 from amem.server.replies import Reply, held, missing, refusal, refused
 from amem.server.table import LEFT_BY, OFFSET, Arguments, Tool, objects, present, text, texts, whole
 
@@ -36,7 +36,7 @@ def call(
     `left_by` is who calls, as the listener tells: a handoff that is left is marked with it. `table` are the tools there are.
     """
     table = TOOLS if table is None else table
-    tool = table.get(name) or (task_tools.LAUNCHERS.get(name) if left_by == task_tools.LAUNCHER else None)
+    tool = table.get(name) or (launcher_tools.TOOLS.get(name) if left_by == launcher_tools.LAUNCHER else None)
     if tool is None:
         return refusal("invalid", f"there is no tool {name[:80]!r}; there are {', '.join(table)}")
     try:

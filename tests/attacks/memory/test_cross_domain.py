@@ -25,7 +25,7 @@ from amem.model.entry import Entry, EntryType, Status, Tier
 from amem.model.label import Label
 from amem.record import quarantine, transcripts
 from amem.record.transcripts import Kept
-from amem.server import replies, task_tools, tools
+from amem.server import launcher_tools, replies, tools
 from tests.memory.seed import OWNER, agent, lines, owner, seeded, written
 
 CANARY = "okapi9ThicketSecret42"
@@ -104,7 +104,7 @@ def ask(memory: Memory, session: Session, others: list[str], mine: list[str]) ->
     for id in (*mine, *others):
         told.plain(id)
     for name, arguments in asked(mine, others):
-        by = task_tools.LAUNCHER if name in task_tools.LAUNCHERS else "agent"
+        by = launcher_tools.LAUNCHER if name in launcher_tools.TOOLS else "agent"
         reply = replies.answer(lambda name=name, arguments=arguments, by=by: tools.call(memory, session, name, arguments, by))  # type: ignore[misc]
         text = "\n".join(replies.blocks(reply))
         assert CANARY.lower() not in text.lower() or CANARY in json.dumps(arguments), (name, arguments, text)
@@ -127,7 +127,7 @@ def test_every_tool_answers_as_if_the_other_domain_were_empty(tmp_path: Path) ->
     for one, other in zip(without, beside, strict=True):
         assert one == other
     tried = {answer.split(" ", 1)[0] for answer in beside}
-    assert tried >= {*tools.TOOLS, *task_tools.LAUNCHERS}, "a tool that this suite does not ask"
+    assert tried >= {*tools.TOOLS, *launcher_tools.TOOLS}, "a tool that this suite does not ask"
 
 
 def test_what_is_logged_for_a_session_names_nothing_of_the_other_domain(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from amem.memory.session import Memory, Session
 from amem.model.label import Label
 from amem.policy import request
 from amem.record.rows import Filter
-from amem.server import replies, task_tools, tools
+from amem.server import launcher_tools, replies, tools
 from tests.memory.seed import AGENT, OWNER, agent, owner, written
 
 CANARY = "the okapi sleeps in the thicket behind the mill"
@@ -30,7 +30,7 @@ def ask(memory: Memory, session: Session, name: str, by: str = "agent", **given:
 
 def text_arguments(name: str, ids: dict[str, str]) -> list[dict[str, Any]]:
     """What a tool takes, each text the canary; one call for each label that it may be given."""
-    tool = {**tools.TOOLS, **task_tools.LAUNCHERS}[name]
+    tool = {**tools.TOOLS, **launcher_tools.TOOLS}[name]
     given: dict[str, Any] = {}
     for key, form in tool.schema["properties"].items():
         if key in ids:
@@ -79,6 +79,6 @@ def test_no_agent_lowers_a_label_not_even_its_own(memory: Memory) -> None:
     for subject in (mine.id, session.id, "worktree:0123456789ab"):
         with pytest.raises(RefusedError, match="only the owner"):
             act(memory, session, request.DECLASSIFY, "dom-me", subject)
-    assert not [name for name in (*tools.TOOLS, *task_tools.LAUNCHERS) if "class" in name or "label" in name or "lower" in name]
+    assert not [name for name in (*tools.TOOLS, *launcher_tools.TOOLS) if "class" in name or "label" in name or "lower" in name]
     assert declassify.written_by(memory, mine.session or "", Label.PUBLIC)[0].id == mine.id
     assert memory.index.get(mine.id).classification is Label.INTERNAL  # type: ignore[union-attr]
