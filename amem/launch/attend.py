@@ -99,20 +99,10 @@ def attend(sitting: Sitting, running: "Running") -> None:
     sitting.served.listen(listener_fd, running.kill)
     sitting.served.start()
     kept = bytearray()
-
-    def output(stream: int, data: bytes) -> None:
-        if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
-            kept.extend(data)
-        if stream == 2:
-            outcome.errors.extend(data)
-            del outcome.errors[:-MAX_ERROR_BYTES]
-        if stream == 2 or ready.launch.answer is AnswerKind.TEXT:
-            sitting.on_output(stream, data)
-
     sitting.began(running)
     began, killed_before = time.monotonic(), _killed_for_memory()
     with stoppable(running, work, sitting.presence):
-        code = running.wait(None if asked.interactive else output, ready.plan.timeout_s or None)
+        code = running.wait(None if asked.interactive else _output(sitting, kept), ready.plan.timeout_s or None)
     late = code == exits.TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
     if sitting.finish is None:
         _end_server(sitting)
@@ -121,23 +111,12 @@ def attend(sitting: Sitting, running: "Running") -> None:
         program = ready.spec.argv[0]
         outcome.notes.append(f"{program} was not started inside: {os.strerror(running.exec_errno)}")
     if asked.prompt is not None:
-        from amem.harnesses import answer
-
-        said = answer.read(ready.launch.answer, bytes(kept))
-        outcome.answer = said.text
-        if said.error:
-            outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
-            outcome.errors.extend(f"\n{said.error}".encode()[:MAX_ERROR_BYTES])
-        if ready.launch.answer is not AnswerKind.TEXT and said.text:
-            sitting.on_output(1, said.text.encode() + b"\n")
+        _answer(sitting, bytes(kept))
     filed = work.settle()
     _left(outcome, work.session, filed)
     ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped, silent=work.silent)
     if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
-        what, bound = LIMITS[limit]
-        limits = ready.plan.limits
-        sizes = {"memory": size_text(limits.memory_bytes), "file_size": size_text(limits.file_size_bytes)}
-        outcome.notes.append(f"the session ended because {what} ({bound.format(processes=limits.processes, **sizes)})")
+        outcome.notes.append(_ran_into(limit, ready))
         ended = ended._replace(reason=limit)
     if sitting.finish is not None:
         ended = sitting.finish(ended)
@@ -145,6 +124,43 @@ def attend(sitting: Sitting, running: "Running") -> None:
         _end_server(sitting)
     elif not running.exec_errno and _unnoted(asked, outcome, ended):
         _left(outcome, work.session, work.leave(undone(ready, outcome, how(ended, code))))
+    _account(sitting)
+    outcome.exit, outcome.reason = ended
+
+
+def _output(sitting: Sitting, kept: bytearray) -> Callable[[int, bytes], None]:
+    """What becomes of each piece that a headless harness prints: its answer and the end of its errors are kept, plain text is passed on."""
+    outcome, plain = sitting.outcome, sitting.ready.launch.answer is AnswerKind.TEXT
+
+    def output(stream: int, data: bytes) -> None:
+        if stream == 1 and len(kept) < MAX_ANSWER_BYTES:
+            kept.extend(data)
+        if stream == 2:
+            outcome.errors.extend(data)
+            del outcome.errors[:-MAX_ERROR_BYTES]
+        if stream == 2 or plain:
+            sitting.on_output(stream, data)
+
+    return output
+
+
+def _answer(sitting: Sitting, printed: bytes) -> None:
+    """Read the answer from what a headless harness printed, and pass on one that came in an envelope."""
+    from amem.harnesses import answer
+
+    ready, outcome = sitting.ready, sitting.outcome
+    said = answer.read(ready.launch.answer, printed)
+    outcome.answer = said.text
+    if said.error:
+        outcome.notes.append(f"{ready.plan.harness.name}: {said.error}")
+        outcome.errors.extend(f"\n{said.error}".encode()[:MAX_ERROR_BYTES])
+    if ready.launch.answer is not AnswerKind.TEXT and said.text:
+        sitting.on_output(1, said.text.encode() + b"\n")
+
+
+def _account(sitting: Sitting) -> None:
+    """What is left to settle and to say once it stands how the session ended: its login, its usage, its transcript, its label."""
+    ready, outcome, work = sitting.ready, sitting.outcome, sitting.work
     if ready.login is not None:
         from amem.launch.login import carry_home
 
@@ -154,7 +170,6 @@ def attend(sitting: Sitting, running: "Running") -> None:
     outcome.notes += filter(None, [work.unguarded(), work.keep_transcript()])
     outcome.notes += _alarms(sitting)
     outcome.label = work.session.label if work.session else ready.plan.label
-    outcome.exit, outcome.reason = ended
 
 
 def how(ended: Ended, code: int | None) -> str:
@@ -252,6 +267,12 @@ def _limit(code: int, running: "Running", killed_before: int) -> str | None:
     if code == 128 + signal.SIGXFSZ:
         return "file_size"
     return "memory" if code == 128 + signal.SIGKILL and _killed_for_memory() > killed_before else None
+
+
+def _ran_into(limit: str, ready: "Prepared") -> str:
+    limits, (what, bound) = ready.plan.limits, LIMITS[limit]
+    sizes = {"memory": size_text(limits.memory_bytes), "file_size": size_text(limits.file_size_bytes)}
+    return f"the session ended because {what} ({bound.format(processes=limits.processes, **sizes)})"
 
 
 def _killed_for_memory() -> int:
