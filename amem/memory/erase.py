@@ -95,25 +95,10 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
             searched, at = traces.search(memory.root.path, wanted), stamp(memory.clock())
             return Receipt("", ids, session.principal, why, at, carrying, searched, also_in, exported, readers=readers)
         notes = begun or _begin(memory, session, ids, why)
-        for found in kept.values():
-            if found.entry.status not in (Status.DEMOTED, Status.ERASED):
-                _put(memory, found, replace(found.entry, version=found.entry.version + 1, status=Status.DEMOTED))
-        digests, whys, before = dict[str, str](), 0, None
+        _out_of_service(memory, kept)
         own = {_relative(memory, found.path) for found in kept.values()} | set(traces.INDEX)
-        for _ in range(_ROUNDS):  # sessions write while this runs
-            digests |= _rewritten(memory, kept, wanted, notes)
-            traces.clean(memory.root.path, wanted, notes.add, lambda first, count: _masked(memory, session, first, count))
-            whys += _ledger(memory, session, ids, wanted, notes)
-            searched = traces.search(memory.root.path, wanted, lambda path: path not in own)
-            if not searched.left or searched.left == before:
-                break
-            before = searched.left
-        for id in ids:
-            found = _find(memory, id)
-            if found.entry.status is not Status.ERASED:
-                notes.add(Trace(_relative(memory, found.path), "erased"))
-                _put(memory, found, _tombstone(found.entry))
-            digests[id] = fixed(_tombstone(found.entry))
+        searched, digests, whys = _cleaned(memory, session, ids, kept, wanted, notes, own)
+        digests |= {id: _buried(memory, id, notes) for id in ids}
         transcripts.prune(memory, session, lambda path: notes.add(Trace(path, "masked")))
         with memory.lock:
             memory.index.scrub()
@@ -130,6 +115,41 @@ def erase(memory: Memory, session: Session, ids: tuple[str, ...], why: str, *, d
         )  # fmt: skip
         notes.end(kept_as)
     return receipt
+
+
+def _out_of_service(memory: Memory, kept: Mapping[str, _Kept]) -> None:
+    """Demote what is still served: from here on nobody is served it, though cleaning the places that carry it takes a while."""
+    for found in kept.values():
+        if found.entry.status not in (Status.DEMOTED, Status.ERASED):
+            _put(memory, found, replace(found.entry, version=found.entry.version + 1, status=Status.DEMOTED))
+
+
+def _cleaned(
+    memory: Memory, session: Session, ids: tuple[str, ...], kept: Mapping[str, _Kept], wanted: Passages, notes: "_Notes", own: set[str]
+) -> tuple[traces.Search, dict[str, str], int]:
+    """Clean every place that carries a passage, but for the entries' `own`.
+
+    What the last search found, the digests of the entries that were rewritten, and how many whys of promotions went.
+    """
+    digests, whys, before = dict[str, str](), 0, None
+    for _ in range(_ROUNDS):  # sessions write while this runs
+        digests |= _rewritten(memory, kept, wanted, notes)
+        traces.clean(memory.root.path, wanted, notes.add, lambda first, count: _masked(memory, session, first, count))
+        whys += _ledger(memory, session, ids, wanted, notes)
+        searched = traces.search(memory.root.path, wanted, lambda path: path not in own)
+        if not searched.left or searched.left == before:
+            break
+        before = searched.left
+    return searched, digests, whys
+
+
+def _buried(memory: Memory, id: str, notes: "_Notes") -> str:
+    """Leave the tombstone in an entry's place; the digest of all of it that stays as it is from now on."""
+    found = _find(memory, id)
+    if found.entry.status is not Status.ERASED:
+        notes.add(Trace(_relative(memory, found.path), "erased"))
+        _put(memory, found, _tombstone(found.entry))
+    return fixed(_tombstone(found.entry))
 
 
 def shape(receipt: Receipt) -> dict[str, Any]:
