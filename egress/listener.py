@@ -115,7 +115,7 @@ def _most() -> int:
     return MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, max(1, (files - _KEPT_FILES) // 2))
 
 
-async def serve(app: web.Application, listener: socket.socket, *, max_connections: int | None = None) -> Serving:
+async def serve(app: web.Application, listener: socket.socket) -> Serving:
     """Serve `app` on a bound socket until `cleanup`. Raises OSError."""
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, auto_decompress=False, keepalive_timeout=HEAD_TIMEOUT_S, shutdown_timeout=0.5,
@@ -124,7 +124,7 @@ async def serve(app: web.Application, listener: socket.socket, *, max_connection
     await runner.setup()
     handlers = runner.server
     assert handlers is not None
-    most = max_connections or _most()
+    most = _most()
     tunnels = app.get(TUNNELS)
     tunnelled: set[asyncio.Task[None]] = set()
     fronts: set[_Front] = set()

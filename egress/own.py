@@ -89,13 +89,12 @@ class Own:
         client: aiohttp.ClientSession,
         url: str,
         rows: dict[str, asyncio.Future[CallRow | None]],
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._access = access
         self._client = client
         self._url = url
         self._rows = rows
-        self._pause = pause
+        self._pause: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._asked = 0
         self._breaker = Breaker()
 

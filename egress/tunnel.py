@@ -12,7 +12,7 @@ import contextlib
 import logging
 import re
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 
 from amem.egress.access import Access
@@ -35,7 +35,6 @@ _REQUEST = re.compile(rb"CONNECT ([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])
 _HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Dial = Callable[[str, int], Awaitable[Streams]]
 
 _log = logging.getLogger(__name__)
 
@@ -79,11 +78,10 @@ class _Open:
 class Tunnels:
     """The tunnels of one session."""
 
-    def __init__(self, access: Access, meter: Meter, *, dial: Dial | None = None) -> None:
+    def __init__(self, access: Access, meter: Meter) -> None:
         self._access = access
         self._meter = meter
         self._gate = Gate(access, meter)
-        self._dial = dial or dial_public
 
     async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection that began with CONNECT, to its end."""
@@ -137,7 +135,7 @@ class Tunnels:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         first, after = await self._hello(opened, reader)
         async with asyncio.timeout(DIAL_TIMEOUT_S):
-            far_reader, far_writer = await self._dial(opened.host, PORT)
+            far_reader, far_writer = await dial_public(opened.host, PORT)
         try:
             far_writer.write(first)
             opened.up_bytes += len(first)

@@ -133,7 +133,7 @@ def resume(
     return work.tasks[new.id]
 
 
-def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task | Refused:
+def again(work: Work, task: str, by: str, why: str | None) -> Task | Refused:
     """File a closed task once more, with the handoffs of its chain; what waited on it waits on the new one."""
     work.tx.serialise()
     old = work.get(task)
@@ -160,7 +160,7 @@ def again(work: Work, task: str, by: str, why: str | None, admit: bool) -> Task 
     if why:
         work.keep(why, digest(why))
         work.do(ev.Posted(task=name, by=by, at_ms=new.created_ms, text=digest(why)))
-    if admit and IRREVERSIBLE not in new.requires:
+    if IRREVERSIBLE not in new.requires:
         admit_task(work, new, by)
     lift(work, work.tasks[name])
     return work.tasks[name]

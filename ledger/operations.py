@@ -285,12 +285,12 @@ class Operations(Reading):
 
         return self._change(ids_domain(task), act)
 
-    def retry(self, task: str, *, by: str, why: str | None = None, admit: bool = True) -> Task | Refused:
+    def retry(self, task: str, *, by: str, why: str | None = None) -> Task | Refused:
         """See `store.Ledger`."""
         _sentence(why, "reason")
 
         def act(work: Work) -> Task | Refused:
-            return again(work, task, by, why, admit)
+            return again(work, task, by, why)
 
         return self._change(ids_domain(task), act, ranks=True)
 
@@ -324,7 +324,7 @@ class Operations(Reading):
 
         return self._change(domain, act, new=True, ranks=True)
 
-    def rescore(self, domain: str, *, by: str, rubric: Rubric | None = None, dry_run: bool = False) -> tuple[Move, ...]:
+    def rescore(self, domain: str, *, by: str, dry_run: bool = False) -> tuple[Move, ...]:
         """See `store.Ledger`."""
 
         def act(work: Work) -> tuple[Move, ...]:
@@ -336,7 +336,7 @@ class Operations(Reading):
                 at_ms=work.at(),
                 completed=sum(done.values()),
                 curated=sum(done.get(one, 0) for one in rank.CURATION),
-                rubric=rubric or work.rubric,
+                rubric=work.rubric,
             )
             if not dry_run:
                 work.load([one.id for one in moves])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from amem.ledger.draft import Draft
     from amem.ledger.events import Event
     from amem.ledger.promotions import Promotion, State
-    from amem.ledger.rank import Move, Rubric
+    from amem.ledger.rank import Move
     from amem.ledger.reading import Filter, Page, Reindexed, Stats
     from amem.model.label import Label
 
@@ -166,7 +166,7 @@ class Ledger(Protocol):
     def invalidate(self, task: str, *, by: str, why: str | None = None, dry_run: bool = False) -> Closing:
         """Close a task and every open one filed from it."""
 
-    def retry(self, task: str, *, by: str, why: str | None = None, admit: bool = True) -> Task | Refused:
+    def retry(self, task: str, *, by: str, why: str | None = None) -> Task | Refused:
         """File a closed task again, with the handoffs of its chain as lessons; what waited on it waits on the new one."""
 
     def fan_out(
@@ -187,7 +187,7 @@ class Ledger(Protocol):
         `label` is what the filing session had read; what is filed carries it on.
         """
 
-    def rescore(self, domain: str, *, by: str, rubric: "Rubric | None" = None, dry_run: bool = False) -> "tuple[Move, ...]":
+    def rescore(self, domain: str, *, by: str, dry_run: bool = False) -> "tuple[Move, ...]":
         """Reckon the rank of every open task anew from the priority it was filed with."""
 
     def checked(

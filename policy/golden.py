@@ -107,12 +107,12 @@ def _fetch(url: str = "https://docs.example.org/a", *addresses: str, label: Labe
     return ask.fetch(**_who(), label=label, tap="web", granted=granted, method=method, url=url, addresses=addresses or ("93.184.216.34",))
 
 
-def _spend(wanted: int, session: int | None = 100, day: int | None = 1000, spent: int = 60) -> Request:
+def _spend(wanted: int, session: int | None = 100, day: int | None = 1000) -> Request:
     return ask.spend(
         **_who(),
         destination="provider",
         wanted=wanted,
-        spent={"session": spent, "day": 10 * spent},
+        spent={"session": 60, "day": 600},
         limits={"session": session, "day": day},
     )
 

@@ -33,9 +33,9 @@ class Check(NamedTuple):
     """One command or sentence; empty where nothing needs mending."""
 
 
-def checks(timeout_s: float = 10.0) -> list[Check]:
+def checks() -> list[Check]:
     """Every row about the sandbox; the one called "user namespaces" is the launch itself."""
-    launch = launches(timeout_s)
+    launch = launches()
     return [
         _kernel(),
         launch,

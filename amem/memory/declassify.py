@@ -60,7 +60,7 @@ def lower(memory: Memory, session: Session, entries: Sequence[Lowered], why: str
     for one in entries:
         path = _lowered(memory, one)
         with memory.lock:
-            memory.index.upsert(memory.store.load(path).entry, path, lowers=True)
+            memory.index.upsert(path, lowers=True)
 
 
 def _lowered(memory: Memory, one: Lowered) -> Path:

@@ -77,7 +77,6 @@ def entries(
     sort: str = "written",
     limit: int = 20,
     offset: int = 0,
-    tool: str = "list",
 ) -> Entries | Refused:
     """List entries without their bodies, newest first (`written`) or by `title`. `since` is an instant; `limit` 0 is all."""
     filter = reader(memory, session, domains)
@@ -88,7 +87,7 @@ def entries(
             filter, type=type, tier=tier, status=status, author=author, session=by_session, task=task, due=due, since=since,
             sort=sort, limit=limit, offset=offset,
         )  # fmt: skip
-    log(memory, session, tool, found.rows, tokens("".join(row.title + row.summary for row in found.rows)))
+    log(memory, session, "list", found.rows, tokens("".join(row.title + row.summary for row in found.rows)))
     return Entries(rows=tuple(_told(memory, session, row) for row in found.rows), total=found.total, more=found.more)
 
 

@@ -77,18 +77,14 @@ class Index:
 
     # -------------------------------------------------------------- writing
 
-    def upsert(
-        self, entry: Entry, path: Path, stat: os.stat_result | None = None, digest: str | None = None, *, lowers: bool = False
-    ) -> None:
-        """Index an entry that was just written to `path`.
+    def upsert(self, path: Path, *, lowers: bool = False) -> None:
+        """Index the entry that was just written to `path`.
 
-        Without `stat` and `digest` the file is read again inside the transaction, so that of two processes that wrote two
-        versions the index ends with the one on disk. `lowers` is for the owner's logged act alone: without it the label in
-        the index never falls.
+        The file is read again inside the transaction, so that of two processes that wrote two versions the index ends with the
+        one on disk. `lowers` is for the owner's logged act alone: without it the label in the index never falls.
         """
         with self.tables.transaction():
-            loaded = self.store.load(path) if stat is None or digest is None else Loaded(entry, path, stat, digest)
-            self._put(loaded, lowers=lowers)
+            self._put(self.store.load(path), lowers=lowers)
 
     def note(self, path: Path) -> None:
         """Bring the index in line with one file, whatever became of it."""
@@ -177,7 +173,6 @@ class Index:
         *,
         type: Collection[EntryType] = (),
         tier: Tier | None = None,
-        label: Label | None = None,
         status: Status | None = Status.ACTIVE,
         author: str | None = None,
         session: str | None = None,
@@ -213,7 +208,7 @@ class Index:
             wheres.append("e.status = 'active' and (e.review_by < ? or (e.review_by is null and e.tier = 0 and e.written_at < ?))")
             values += [today.date, today.raw_before]
         where = "where " + " and ".join(wheres)
-        within = _within(filter, tier, label)
+        within = _within(filter, tier)
         while True:
             with self.tables.snapshot():
                 mine = where.format(acls=",".join(map(str, self._acls(within))))
@@ -310,7 +305,7 @@ class _Today(NamedTuple):
     raw_before: str
 
 
-def _within(filter: Filter, tier: Tier | None, label: Label | None) -> Filter:
+def _within(filter: Filter, tier: Tier | None, label: Label | None = None) -> Filter:
     """What is asked for within what may be read."""
     if tier is None and label is None:
         return filter

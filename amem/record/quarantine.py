@@ -52,13 +52,12 @@ def hold(
     findings: Sequence[Mapping[str, Any]],
     reasons: Sequence[Mapping[str, Any]],
     *,
-    kind: str = "write",
     gate: str | None = None,
     clock: Clock = clocks.now,
 ) -> str:
     """Keep a write outside the record and return its held id. Raises Malformed when it cannot be written, OSError."""
     root.quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
-    note = {"kind": kind, "held_at": clocks.stamp(clock()), "findings": list(findings), "reasons": list(reasons)}
+    note = {"kind": "write", "held_at": clocks.stamp(clock()), "findings": list(findings), "reasons": list(reasons)}
     if gate is not None:
         note["gate"] = gate
     while True:

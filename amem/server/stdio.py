@@ -32,9 +32,8 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose subject is repeated in the `Mcp-Name` header, and the key it stands under."""
 
 
-def main(root: str, domain: str, principal: str, *, reader: IO[bytes] | None = None, writer: IO[bytes] | None = None) -> int:
+def main(root: str, domain: str, principal: str) -> int:
     """Serve until standard input ends; 0, or the child's own code when it ended first."""
-    reader, writer = reader or sys.stdin.buffer, writer or sys.stdout.buffer
     with tempfile.TemporaryDirectory(prefix="amem-") as folder:  # made 0700
         path = os.path.join(folder, "memory.sock")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -45,7 +44,7 @@ def main(root: str, domain: str, principal: str, *, reader: IO[bytes] | None = N
             child = subprocess.Popen(command, pass_fds=(listener.fileno(), alive), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             os.close(alive)
         try:
-            Relay(path, writer).run(reader, ended=lambda: child.poll() is not None)
+            Relay(path, sys.stdout.buffer).run(sys.stdin.buffer, ended=lambda: child.poll() is not None)
         finally:
             os.close(held)
             code = child.wait()

@@ -60,11 +60,9 @@ class Table:
         except ValueError as error:
             raise self.error(key, str(error)) from error
 
-    def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """An array of strings."""
-        values = self.take(key, list)
-        if values is None:
-            return default
+    def strings(self, key: str) -> tuple[str, ...]:
+        """An array of strings; an empty one when it is not there."""
+        values = self.take(key, list, []) or []
         if not all(isinstance(value, str) for value in values):
             raise self.error(key, "expected an array of strings")
         return tuple(values)

@@ -17,10 +17,10 @@ def write(root: Root, name: str, count: int = 50) -> None:
     before = None
     for n in range(count):
         made = entry(f"{name} note {n}", f"harbour {name}", supersedes=(before.id,) if before and n % 5 == 0 else ())
-        index.upsert(made, index.store.put(made))
+        index.upsert(index.store.put(made))
         if made.supersedes and before:
             marked = replace(before, version=2, status=Status.SUPERSEDED, superseded_by=made.id)
-            index.upsert(marked, index.store.replace(marked))
+            index.upsert(index.store.replace(marked))
         before = made
         print(made.id, flush=True)
         read = index.read(made.id)
@@ -37,7 +37,7 @@ def contend(root: Root, entry_id: str, count: int = 20) -> None:
         current = index.store.read(entry_id)
         try:
             newer = replace(current, version=current.version + 1, body=str(int(current.body) + 1))
-            index.upsert(newer, index.store.replace(newer))
+            index.upsert(index.store.replace(newer))
             done += 1
         except ConflictError:
             continue
@@ -54,7 +54,7 @@ def forever(root: Root, name: str) -> None:
         newer = replace(made, version=2, title=f"{name} {n} again")
         index.store.replace(newer)
         print(made.id, flush=True)
-        index.upsert(newer, path)
+        index.upsert(path)
         n += 1
 
 

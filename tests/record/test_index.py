@@ -32,7 +32,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def stored(index: Index, made: Entry) -> Entry:
-    index.upsert(made, index.store.put(made))
+    index.upsert(index.store.put(made))
     return made
 
 
@@ -250,7 +250,7 @@ def test_an_entry_comes_back_when_its_successor_is_withdrawn(index: Index) -> No
     first = stored(index, entry("harbour one"))
     second = stored(index, entry("harbour two", supersedes=(first.id,)))
     withdrawn = replace(second, version=2, status=Status.DEMOTED)
-    index.upsert(withdrawn, index.store.replace(withdrawn))
+    index.upsert(index.store.replace(withdrawn))
     assert titles(index, "harbour") == ["harbour one"]
 
 
@@ -328,7 +328,7 @@ def test_a_label_lowered_behind_amem_is_not_lowered(index: Index, how: str) -> N
 def test_the_owners_act_lowers_a_label(index: Index) -> None:
     made = stored(index, entry("harbour", classification=Label.RESTRICTED))
     lowered = replace(made, version=2, classification=Label.PUBLIC)
-    index.upsert(lowered, index.store.replace(lowered), lowers=True)
+    index.upsert(index.store.replace(lowered), lowers=True)
     assert titles(index, "harbour", Filter(max_label=Label.PUBLIC)) == ["harbour"]
 
 
@@ -401,9 +401,9 @@ def _history(index: Index) -> None:
     turns = [stored(index, entry(f"turn {n}", f"lighthouse {n}", sources=(f"transcript:ses-01234567#{n}",))) for n in (3, 1, 2)]
     stored(index, entry("newer", "harbour", supersedes=(made[0].id, turns[0].id)))
     demoted = replace(made[1], version=2, status=Status.DEMOTED)
-    index.upsert(demoted, index.store.replace(demoted))
+    index.upsert(index.store.replace(demoted))
     promoted = replace(made[2], version=2, tier=Tier.VERIFIED)
-    index.upsert(promoted, index.store.replace(promoted))
+    index.upsert(index.store.replace(promoted))
     index.store.path(made[3].id).unlink()
     index.refresh()
 

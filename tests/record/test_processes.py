@@ -55,7 +55,7 @@ def test_eight_processes_write_and_read_one_record(tmp_path: Path) -> None:
 def test_of_versions_written_at_once_none_is_lost(tmp_path: Path) -> None:
     index = Index.open(Root(tmp_path))
     made = entry(body="0")
-    index.upsert(made, index.store.put(made))
+    index.upsert(index.store.put(made))
     processes = [started("contend", tmp_path, made.id) for _ in range(4)]
     for process in [process.__enter__() for process in processes]:
         _ends(process)

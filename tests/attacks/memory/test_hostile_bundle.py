@@ -239,7 +239,7 @@ def test_an_old_bundle_brings_nothing_back_or_down_by_way_of_another_domain(memo
     erase(memory, owner(memory), (erased.id,), "asked for")
     contain(memory, owner(memory), away.id, "poisoned")
     path = memory.store.replace(replace(raised, version=2, classification=Label.RESTRICTED))
-    memory.index.upsert(memory.store.load(path).entry, path)
+    memory.index.upsert(path)
     done = land(memory, owner_session(memory, OWNER, "dom-open"), file, KEY, domain="dom-open", floor=Label.PUBLIC)
     assert dict(done.skipped) == {erased.id: "it was erased here", away.id: "it is contained here"}
     assert [memory.store.read(id).classification for id in done.landed] == [Label.RESTRICTED]
