@@ -42,7 +42,6 @@ class AnswerKind(StrEnum):
     QWEN = "qwen"
     GROK = "grok"
     OPENCODE = "opencode"
-    PI = "pi"
     MUSE = "muse"
     AGY = "agy"
 

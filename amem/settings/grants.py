@@ -148,7 +148,8 @@ def load(path: Path) -> Grants:
         raise ledger.error("space", f"expected letters, digits and . _ -, found {ledger_space!r}")
     ledger.finish()
     limits = _limits(top.table("limits"))
-    top.take("taps", dict)
+    if top.take("taps", dict) is not None:
+        raise top.error("taps", "there are no taps yet, so nothing would heed it: leave it out")
     notice = _notice(top.table("notice"))
     top.finish()
     return Grants(

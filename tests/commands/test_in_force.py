@@ -54,7 +54,7 @@ wall_clock = "90s"
 [notice]
 webhook = "https://hooks.example.org/T0/hunter2"
 """
-"""Every key there is, but for `[notice]`'s other one and `[taps]`, which nothing reads yet."""
+"""Every key there is, but for `[notice]`'s other one."""
 
 
 def test_every_setting_is_shown_as_the_file_says_it_and_no_secret(root: Root) -> None:

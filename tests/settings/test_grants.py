@@ -57,6 +57,7 @@ def test_the_owner_needs_no_grant(tmp_path: Path) -> None:
         (BASE + '[limits]\nmemory = "8 gigs"', "limits.memory: expected a size such as 512M or 2G"),
         (BASE + '[grants.dom-me.principals."agent:x"]\ncapabilities=["human"]', "capabilities: 'human' is what a person has"),
         ('default_domain = "dom-x"\n' + BASE, "default_domain: dom-x has no [grants.dom-x]"),
+        (BASE + '[taps.fetch]\nceiling = "public"', "taps: there are no taps yet, so nothing would heed it: leave it out"),
         ("owner = ", "Invalid value"),
     ],
 )  # fmt: skip
