@@ -23,7 +23,7 @@ _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_FILE
 @flags.domain
 @click.option("--label", type=flags.LABELS, default=Label.PUBLIC.value, show_default=True, help="No entry above it.")
-@click.option("--type", "types", multiple=True, type=TYPES)
+@click.option("--type", "types", multiple=True, type=TYPES, help="Only entries of this type.")
 @flags.since
 @click.pass_obj
 def export(context: Context, file: Path, domain: str | None, label: str, types: tuple[str, ...], since: datetime | None) -> int:

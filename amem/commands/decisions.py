@@ -32,8 +32,8 @@ def group() -> None:
 @group.command("list", epilog="Examples: amem decisions list --deny --since 7d    amem decisions list --action write --json")
 @click.option("--action", metavar="A", help="write, read, model_call, release, …")
 @click.option("--deny", is_flag=True, help="Only what was not allowed.")
-@click.option("--session", metavar="ID")
-@click.option("--task", metavar="ID")
+@click.option("--session", metavar="ID", help="Only those about this session.")
+@click.option("--task", metavar="ID", help="Only those about this task.")
 @click.option("--code", metavar="C", help="Only decisions with this reason.")
 @flags.limit
 @flags.since

@@ -22,10 +22,10 @@ def group() -> None:
     """What sessions left for the next one."""
 
 
-@group.command("list")
+@group.command("list", epilog="Example: amem handoff list --since 7d --limit 5")
 @flags.domain
-@click.option("--session", metavar="ID")
-@click.option("--task", metavar="ID")
+@click.option("--session", metavar="ID", help="Only what this session left.")
+@click.option("--task", metavar="ID", help="Only what was left on this task.")
 @flags.limit
 @flags.since
 @click.pass_obj
@@ -46,8 +46,8 @@ def list_(context: Context, domain: str | None, session: str | None, task: str |
 @group.command("show", epilog="Examples: amem handoff show    amem handoff show mem-me-0123abcd4567")
 @click.argument("id", required=False, callback=lambda _context, _argument, value: value and flags.entry_id(value))
 @flags.domain
-@click.option("--session", metavar="ID")
-@click.option("--task", metavar="ID")
+@click.option("--session", metavar="ID", help="Only what this session left.")
+@click.option("--task", metavar="ID", help="Only what was left on this task.")
 @click.pass_obj
 def show(context: Context, id: str | None, domain: str | None, session: str | None, task: str | None) -> int:
     """Print a handoff: the one named, else the latest."""

@@ -31,7 +31,13 @@ FLAGS = (
     Flag("--server-provider", "Their destination with a key; default: SERVER_PROVIDER.", "DEST"),
     Flag("--model", "The model, in the harness's own flag; required with gateway.", "NAME"),
     Flag("--prompt", "Run headless on this prompt; - reads it from stdin.", "TEXT"),
-    Flag("--subagents", choices=("board", "harness"), default="harness", shows_default=True),
+    Flag(
+        "--subagents",
+        "Subagents run in the harness, or become tasks of the board.",
+        choices=("board", "harness"),
+        default="harness",
+        shows_default=True,
+    ),
     Flag("--no-handoff", "Do not exit 4 when the session left no handoff.", switch=True),
     Flag("--backend", "How the session is confined.", choices=backends.ASKED, default="auto", shows_default=True),
     Flag("--unconfined", "Without any sandbox: the harness has all your rights. Short for --backend unconfined.", switch=True),
@@ -40,7 +46,9 @@ FLAGS = (
     Flag("--workdir", "The work tree, the only place a session writes.", "PATH", ".", shows_default=True),
     Flag("--ro", "Another path, read-only.", "PATH", many=True),
     Flag("--rw", "Another path, read-write.", "PATH", many=True),
-    Flag("--git-config", choices=("ro", "rw"), default="ro", shows_default=True),
+    Flag(
+        "--git-config", "Whether it may write the repository's git configuration.", choices=("ro", "rw"), default="ro", shows_default=True
+    ),
     Flag("--allow-config-writes", "Let it write .claude/, .vscode/, .mcp.json and their like in the tree.", switch=True),
     Flag("--snapshot", "Keep the tree from before the session, for amem session diff and undo.", switch=True, off="--no-snapshot"),
     Flag("--port", "Reach this port inside on the host.", into="ports", numbers=(1, 65535), many=True),

@@ -26,7 +26,7 @@ TIERS = click.Choice([each.value for each in Tier])
 
 @click.command(epilog="Example: amem t0 --budget 1000")
 @flags.domain
-@click.option("--budget", type=click.IntRange(200), default=2000, show_default=True, metavar="TOKENS")
+@click.option("--budget", type=click.IntRange(200), default=2000, show_default=True, metavar="TOKENS", help="How long the page may be.")
 @click.pass_obj
 def t0(context: Context, domain: str | None, budget: int) -> int:
     """Print the opening page of a session."""
@@ -46,11 +46,11 @@ def t0(context: Context, domain: str | None, budget: int) -> int:
 @click.argument("query", nargs=-1, required=True)
 @flags.domain
 @click.option("--all-domains", is_flag=True, help="Search every domain of the root.")
-@click.option("--type", "types", multiple=True, type=TYPES)
+@click.option("--type", "types", multiple=True, type=TYPES, help="Only entries of this type.")
 @click.option("--tier", type=TIERS, help="This tier or above.")
 @click.option("--label", type=LABELS, help="This label or below.")
 @click.option("--limit", type=flags.COUNT, default=10, show_default=True, help="0 is all.")
-@click.option("--offset", type=flags.COUNT, default=0)
+@click.option("--offset", type=flags.COUNT, default=0, help="How many to skip, for the next page.")
 @click.pass_obj
 def search(
     context: Context, query: tuple[str, ...], domain: str | None, all_domains: bool, types: tuple[str, ...],
@@ -138,13 +138,13 @@ def _print_entry(shape: dict[str, Any]) -> None:
 
 @click.command("list", epilog="Examples: amem list --type handoff --since 7d    amem list --sort title --limit 0")
 @flags.domain
-@click.option("--all-domains", is_flag=True)
-@click.option("--type", "types", multiple=True, type=TYPES)
-@click.option("--tier", type=TIERS)
-@click.option("--status", type=click.Choice([each.value for each in Status]), default="active", show_default=True)
-@click.option("--author", metavar="PRINCIPAL")
+@click.option("--all-domains", is_flag=True, help="Of all domains.")
+@click.option("--type", "types", multiple=True, type=TYPES, help="Only entries of this type.")
+@click.option("--tier", type=TIERS, help="Only entries of this tier or a higher one.")
+@click.option("--status", type=click.Choice([each.value for each in Status]), default="active", show_default=True, help="Which entries.")
+@click.option("--author", metavar="PRINCIPAL", help="Only what this principal wrote, such as agent:claude.")
 @click.option("--due", is_flag=True, help="Only what is due for review.")
-@click.option("--sort", type=click.Choice(["written", "title"]), default="written", show_default=True)
+@click.option("--sort", type=click.Choice(["written", "title"]), default="written", show_default=True, help="Newest first, or by title.")
 @flags.limit
 @flags.since
 @click.pass_obj
@@ -177,18 +177,18 @@ def list_(
 
 
 @click.command(epilog="Example: amem write --type fact --title 'The build needs make 4' --body -  < note.md")
-@click.option("--type", "type_", required=True, type=TYPES)
-@click.option("--title", required=True, metavar="TEXT")
+@click.option("--type", "type_", required=True, type=TYPES, help="What it is.")
+@click.option("--title", required=True, metavar="TEXT", help="One line that says it.")
 @click.option("--body", required=True, metavar="TEXT|-", help="The Markdown body; - reads stdin.")
 @click.option("--summary", metavar="TEXT", help="One sentence; default: the body's first.")
 @click.option("--label", type=LABELS, help="Default: the domain's.")
-@click.option("--supersedes", multiple=True, metavar="ID")
-@click.option("--source", "sources", multiple=True, metavar="REF")
-@click.option("--review-by", metavar="DATE")
+@click.option("--supersedes", multiple=True, metavar="ID", help="An entry that this one replaces.")
+@click.option("--source", "sources", multiple=True, metavar="REF", help="What it rests on: an entry, file:PATH, transcript:SESSION#TURN.")
+@click.option("--review-by", metavar="DATE", help="When somebody should check it, YYYY-MM-DD; a fact has 90 days.")
 @click.option("--owner-of", metavar="PRINCIPAL", help="A convention's owner.")
-@click.option("--basis", type=click.Choice(["stated", "observed", "inferred"]))
-@click.option("--valid-from", metavar="WHEN")
-@click.option("--valid-to", metavar="WHEN")
+@click.option("--basis", type=click.Choice(["stated", "observed", "inferred"]), help="How it is known.")
+@click.option("--valid-from", metavar="WHEN", help="Since when it holds.")
+@click.option("--valid-to", metavar="WHEN", help="Until when it held.")
 @flags.domain
 @click.pass_obj
 def write(context: Context, /, type_: str, body: str, label: str | None, owner_of: str | None, domain: str | None, **rest: Any) -> int:

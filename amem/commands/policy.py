@@ -86,7 +86,7 @@ def show(context: Context, diff_builtin: bool, with_rules: bool) -> int:
 @group.command("eval", epilog="""Example: echo '{"action": "read", "handling": "internal"}' | amem policy eval -""")
 @click.argument("file", default="-")
 @click.option("--principal", metavar="P", help="Who asks; default: the owner.")
-@click.option("--session", default="ses-00000000", metavar="ID")
+@click.option("--session", default="ses-00000000", metavar="ID", help="The session that asks, where a rule looks at it.")
 @click.pass_obj
 def evaluate(context: Context, file: str, principal: str | None, session: str) -> int:
     """Decide a request given as JSON. It has its action and the fields of its input. Nothing is logged. Exits 3 when it is denied."""

@@ -22,7 +22,12 @@ _TASK = click.argument("task", callback=mine)
 
 @click.command(epilog="Example: amem promote mem-me-0123456789ab --to curated --why 'ran the steps on a clean checkout'")
 @click.argument("id")
-@click.option("--to", required=True, type=click.Choice([Tier.CURATED.value, Tier.VERIFIED.value]))
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice([Tier.CURATED.value, Tier.VERIFIED.value]),
+    help="curated takes effect at once; verified waits for a person's approval.",
+)
 @click.option("--why", required=True, metavar="TEXT", help="What you checked.")
 @click.pass_obj
 def promote(context: Context, id: str, to: str, why: str) -> int:

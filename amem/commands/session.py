@@ -27,8 +27,8 @@ def group() -> None:
 
 
 @group.command("list", epilog="Example: amem session list --state running --since 4h")
-@click.option("--state", type=click.Choice(["running", "ended"]))
-@click.option("--harness", metavar="NAME")
+@click.option("--state", type=click.Choice(["running", "ended"]), help="Only those that run, or only those that ended.")
+@click.option("--harness", metavar="NAME", help="Only those of this harness.")
 @flags.limit
 @flags.since
 @click.pass_obj
@@ -87,7 +87,7 @@ def show(context: Context, id: str, log: bool) -> int:
 @group.command("stop", epilog="Examples: amem session stop ses-0123abcd    amem session stop --all")
 @click.argument("ids", nargs=-1, metavar="ID…")
 @click.option("--all", "everything", is_flag=True, help="Every running session of this root.")
-@click.option("--why", default="", metavar="TEXT")
+@click.option("--why", default="", metavar="TEXT", help="The reason, which its end names.")
 @click.option(
     "--grace", type=flags.DURATION, default="5s", show_default=True, metavar="DUR", help="Between SIGTERM and the end of everything inside."
 )

@@ -110,11 +110,11 @@ def admit(context: Context, ids: tuple[str, ...]) -> int:
 
 @group.command("list", epilog="Examples: amem task list --human    amem task list --status completed --since 7d --json")
 @click.option("--status", "statuses", multiple=True, type=STATUSES, help="Default: every open one.")
-@click.option("--requires", metavar="R")
+@click.option("--requires", metavar="R", help="Only what requires this of a claimer.")
 @click.option("--human", is_flag=True, help="Only what a person must take.")
-@click.option("--origin", metavar="PREFIX")
-@click.option("--parent", metavar="ID")
-@click.option("--all-domains", is_flag=True)
+@click.option("--origin", metavar="PREFIX", help="Only what was filed from there: a beginning, such as task: or session:ses-0123.")
+@click.option("--parent", metavar="ID", help="Only the parts of this task.")
+@click.option("--all-domains", is_flag=True, help="Of all domains.")
 @flags.domain
 @flags.limit
 @flags.since
@@ -242,7 +242,7 @@ def complete(context: Context, id: str, fence: int | None, handoff: str, why: st
 @group.command(epilog="Example: amem task handoff task-me-0123abcd --body 'The key is in the vault now.'")
 @_ONE
 @click.option("--body", required=True, metavar="TEXT|-", help="What the next one should know; - reads stdin.")
-@click.option("--cite", "cites", multiple=True, metavar="REF")
+@click.option("--cite", "cites", multiple=True, metavar="REF", help="What it rests on: an entry, file:PATH, transcript:SESSION#TURN.")
 @click.pass_obj
 def handoff(context: Context, id: str, body: str, cites: tuple[str, ...]) -> int:
     """Leave a handoff on a task."""

@@ -63,7 +63,9 @@ def list_(context: Context, domain: str | None, session: str | None, limit: int,
 
 @group.command(epilog="Examples: amem transcript show ses-0123abcd --turn 3    amem transcript show ses-0123abcd --turn 1-9 --json")
 @click.argument("session")
-@click.option("--turn", "span", type=flags.Parsed("turns", _turns), required=True, metavar="N|A-B")
+@click.option(
+    "--turn", "span", type=flags.Parsed("turns", _turns), required=True, metavar="N|A-B", help="A turn, or the first and last of several."
+)
 @click.option("--uncited", is_flag=True, help="Turns that nothing cites too, which is logged.")
 @click.option("--unmask", is_flag=True, help="Show credentials in it as they were, which is logged.")
 @click.pass_obj
@@ -125,7 +127,7 @@ def sweep(context: Context, domain: str | None, at: datetime | None, dry_run: bo
 
 @group.command(epilog="Example: amem transcript erase ses-0123abcd --reason 'names of customers' --yes")
 @click.argument("session")
-@click.option("--reason", "--why", "why", type=flags.REASON, required=True, metavar="TEXT")
+@click.option("--reason", "--why", "why", type=flags.REASON, required=True, metavar="TEXT", help="Why, for whoever asks later.")
 @flags.dry_run
 @flags.yes
 @click.pass_obj

@@ -18,8 +18,8 @@ BY = ("destination", "model", "session", "day")
 
 @click.command(epilog="Examples: amem usage --since 7d    amem usage --by session --json")
 @click.option("--by", "by", multiple=True, type=click.Choice(BY), help="What to add up by; default: destination and model.")
-@click.option("--session", metavar="ID")
-@click.option("--source", type=click.Choice(["egress", "harness"]))
+@click.option("--session", metavar="ID", help="Only the calls of this session.")
+@click.option("--source", type=click.Choice(["egress", "harness"]), help="Only what the egress counted, or only what a harness said.")
 @flags.since
 @click.pass_obj
 def command(context: Context, by: tuple[str, ...], session: str | None, source: str | None, since: datetime | None) -> int:

@@ -26,7 +26,13 @@ NOT_OF_WORK = ("prompt", "subagents", "snapshot")
 
 
 @click.command(epilog=EPILOG)
-@click.option("--subagents", type=click.Choice(["board", "harness"]), default="board", show_default=True)
+@click.option(
+    "--subagents",
+    type=click.Choice(["board", "harness"]),
+    default="board",
+    show_default=True,
+    help="Subagents become tasks of the board, or run in the harness.",
+)
 @click.option("--snapshot/--no-snapshot", default=True, help="Keep the tree from before the session, for amem session diff and undo.")
 @click.option("--loop", is_flag=True, help="Take one task after another; Ctrl-C ends after the current one, a second Ctrl-C now.")
 @click.option("--idle", type=flags.DURATION, default="30s", show_default=True, metavar="DUR", help="With --loop: wait when none is there.")

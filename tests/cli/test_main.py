@@ -280,6 +280,13 @@ def test_each_flag_in_an_example_is_one_of_its_command() -> None:
             assert not said or {word for word in said if word.startswith("--")} - {"--json"} <= known, (words, line)
 
 
+def test_each_command_has_an_example_and_each_option_says_what_it_is_for() -> None:
+    for words, command in leaves():
+        if not isinstance(command, click.Group) and not command.hidden:
+            assert "Example" in (command.epilog or ""), words
+            assert [one.opts for one in command.params if isinstance(one, click.Option) and not (one.help or one.hidden)] == [], words
+
+
 def test_a_list_of_commands_cuts_no_sentence_short(capsys: pytest.CaptureFixture[str]) -> None:
     for words, command in leaves():
         if isinstance(command, click.Group):
