@@ -1,5 +1,6 @@
 """`amem session list`, `show`, `stop`, `diff` and `undo`: who is at work, what became of it, the kill switch, and the way back."""
 
+import os
 import sys
 import time
 from datetime import datetime
@@ -124,6 +125,7 @@ PATHS = click.option("--path", "paths", multiple=True, metavar="P", help="Only t
 def diff(context: Context, id: str, stat: bool, paths: tuple[str, ...]) -> int:
     """Show what a session changed in its tree. Exits 3 without a snapshot from before and after it."""
     store = _snapshots(context, id)
+    paths = _below(store.workdir, paths)
     if context.flags.json:
         found = store.changes(id, paths)
         print_json({"files": [_row(change) for change in found], "total": len(found), "more": False})
@@ -144,6 +146,7 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
     from amem.launch import snapshot, trees
 
     store = _snapshots(context, id)
+    paths = _below(store.workdir, paths)
     changes = store.changes(id, paths)
     kept: dict[str, str] = {}
     if dry_run:
@@ -179,16 +182,29 @@ def _snapshots(context: Context, id: str) -> "Store":
 
     row = row_of(context, id)
     store = Store(context.root, row["workdir"])
+    if row["state"] == "running" and store.has(id, "before"):
+        raise NotFoundError(f"{id} still runs: what it changed is known when it has ended", hint=f"amem session stop {id}")
     if row["state"] == "ended" and store.has(id, "before") and not store.has(id, "after"):
         note(f"{id} ended without a word: compared with the tree as it is now")
         store.take(id, "after")
     return store
 
 
+def _below(workdir: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """These paths, from the top of the tree; none stands for all of it. Raises UsageError for one that is not in the tree."""
+    found = [os.path.relpath(os.path.join(workdir, path), workdir) if path else ".." for path in paths]
+    for path, below in zip(paths, found, strict=True):
+        if below == ".." or below.startswith("../"):
+            raise UsageError(
+                f"--path {path}: not in {workdir}", hint="name it from the top of the tree, as `amem session diff --stat` does"
+            )
+    return () if "." in found else tuple(found)
+
+
 def _row(change: "Change") -> dict[str, Any]:
     before, after = change.before, change.after
-    row = {"path": change.path, "change": change.change, "before": before and before._asdict(), "after": after and after._asdict()}
-    return {key: value for key, value in row.items() if value is not None}
+    sides = {side: file._asdict() for side, file in (("before", before), ("after", after)) if file is not None and file.mode}
+    return {"path": change.path, "change": change.change, **sides}
 
 
 def sessions(context: Context, *, session: str | None = None, since: datetime | None = None) -> list[dict[str, Any]]:

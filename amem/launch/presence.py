@@ -126,6 +126,7 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
         if launcher(root, session) != pid:
             return False
         _signal.pidfd_send_signal(handle, STOP_SIGNAL)
+        _signal.pidfd_send_signal(handle, _signal.SIGCONT)  # a launcher that was stopped (Ctrl-Z) hears nothing before
     except ProcessLookupError:
         return False
     finally:

@@ -50,11 +50,13 @@ class Known(NamedTuple):
 class Folder:
     """One folder of a tree, open: its files and links in the order of their names."""
 
-    def __init__(self, path: str, fd: int, names: list[str], marks: "array[int]") -> None:
+    def __init__(self, path: str, fd: int, names: list[str], marks: "array[int]", folders: list[tuple[str, int]]) -> None:
         self.path = path
         """Below the tree; empty for the tree itself."""
         self.fd = fd
         self.names = names
+        self.folders = folders
+        """Name and mode of each folder in it."""
         self.modes = marks[2::_NUMBERS]
         self.marks = marks.tobytes()
 
@@ -119,6 +121,7 @@ def _folder(path: str, fd: int, below: list[str]) -> Folder:
     """A folder that is open; `below` gets the folders in it. All files there are pass through here: as little as can be happens to each."""
     names: list[str] = []
     marks: list[int] = []
+    folders: list[tuple[str, int]] = []
     for name in sorted(os.listdir(fd)):
         if len(name) == 4 and name.lower() == ".git":
             continue
@@ -133,7 +136,8 @@ def _folder(path: str, fd: int, below: list[str]) -> Folder:
             marks += (about.st_ino, about.st_size, mode, about.st_ctime_ns & _MOST)
         elif kind == _FOLDER:
             below.append(f"{path}/{name}" if path else name)
-    return Folder(path, fd, names, array("Q", marks))
+            folders.append((name, mode))
+    return Folder(path, fd, names, array("Q", marks), folders)
 
 
 def content(fd: int, name: str, most_hole: int = _MOST) -> tuple[bytes, int] | None:

@@ -6,6 +6,7 @@ Every file is read and written beneath the tree, following no link. What stands 
 with git.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -32,7 +33,7 @@ KEPT = 30
 _TICK_NS = 20_000_000
 """File systems take their times from a clock that moves in steps."""
 _USUAL_FOLDERS = (0o700, 0o755, 0o775)
-_USUAL_MODES = frozenset({0o644, 0o755, 0o777})
+_USUAL_MODES = frozenset({0o100644, 0o100755, 0o120777, 0o40755})
 _SLOW_NS = 2_000_000_000
 """A wait past this is explained."""
 _ENVIRONMENT = {
@@ -45,11 +46,16 @@ _ENVIRONMENT = {
 
 
 class File(NamedTuple):
-    """A file as a snapshot has it."""
+    """A file, or a folder that has another mode, as a snapshot has it."""
 
     mode: str
-    """100644, 100755, or 120000 for a link."""
+    """Its kind and the bits of its mode in octal, as git writes them: 100644, 100600, 40700, 120000 for a link."""
     blob: str
+    """Empty for a folder."""
+
+
+UNKEPT = File("", "")
+"""What stands there is in no snapshot: too large, not readable, no file at all."""
 
 
 class Change(NamedTuple):
@@ -64,8 +70,8 @@ class Change(NamedTuple):
 class About(NamedTuple):
     """What a snapshot says beside its files."""
 
-    modes: Mapping[str, int]
-    """Mode bits of the files that had unusual ones: git keeps none but the execute bit."""
+    modes: Mapping[str, str]
+    """Kind and mode, as `File` has them, of the files and folders that had unusual ones: git keeps none but the execute bit."""
     left_out: tuple[str, ...]
     """Files and folders that were there, and could not be kept."""
     at_ns: int
@@ -135,24 +141,44 @@ class Store:
 
     def changes(self, session: str, paths: tuple[str, ...] = ()) -> tuple[Change, ...]:
         """What the session changed, by path. Raises NotFoundError without both snapshots."""
-        raw = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", *self._both(session), "--", *paths)
-        parts = raw.decode(errors="surrogateescape").split("\0")
-        return tuple(_change(head, path) for head, path in zip(parts[:-1:2], parts[1::2], strict=True))
+        raw = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", *self._both(session)).decode(
+            errors="surrogateescape"
+        )
+        parts = raw.split("\0")
+        before, after = self.about(session), self.about(session, "after")
+        found = {path: _change(head, path, before, after) for head, path in zip(parts[:-1:2], parts[1::2], strict=True)}
+        for path in after.left_out:
+            if path in found:
+                found[path] = found[path]._replace(change="modified", after=UNKEPT)
+            elif not any(is_below(path, each) for each in before.left_out):
+                found[path] = Change(path, "added", None, UNKEPT)
+        if others := {path for path, _ in before.modes.items() ^ after.modes.items()} - found.keys():
+            was, now = self._listed(session, "before", before), self._listed(session, "after", after)
+            found |= {path: Change(path, "modified", was[path], now[path]) for path in others & was.keys() & now.keys()}
+        return tuple(found[path] for path in sorted(found) if not paths or any(is_below(path, each) for each in paths))
 
     def text(self, session: str, paths: tuple[str, ...] = (), *, stat: bool = False) -> str:
         """The same as a person reads it: a patch, or a line a file."""
         shape = ("--stat",) if stat else ("-p", "--no-ext-diff", "--no-textconv")
-        return self._git("diff-tree", "-r", *shape, *self._both(session), "--", *paths).decode(errors="replace")
+        patch = self._git("diff-tree", "-r", *shape, *self._both(session), "--", *paths).decode(errors="replace")
+        return patch + "".join(filter(None, map(_beside, self.changes(session, paths))))
 
     def content(self, file: File) -> bytes:
         """The bytes of a file, or where a link points."""
         return self._git("cat-file", "blob", file.blob)
 
-    def about(self, session: str) -> "About":
-        """What git does not keep of the tree as it was before the session."""
-        message = json.loads(self._git("cat-file", "commit", f"refs/sessions/{session}/before").partition(b"\n\n")[2])
-        modes = {path: int(bits, 8) for bits, paths in message["modes"].items() for path in paths}
+    def about(self, session: str, when: str = "before") -> "About":
+        """What git does not keep of the tree as it was before or after the session."""
+        message = json.loads(self._git("cat-file", "commit", f"refs/sessions/{session}/{when}").partition(b"\n\n")[2])
+        modes = {path: bits if len(bits) > 4 else f"100{bits:0>3}" for bits, paths in message["modes"].items() for path in paths}
         return About(modes, tuple(message["left_out"]), message.get("at_ns", 0))
+
+    def _listed(self, session: str, when: str, about: "About") -> dict[str, File]:
+        """All that a snapshot has, folders too: those with files in them, and those with an unusual mode."""
+        raw = self._git("ls-tree", "-r", "-t", "-z", f"refs/sessions/{session}/{when}").decode(errors="surrogateescape")
+        heads = (row.split("\t", 1) for row in raw.split("\0")[:-1])
+        found = {path: _file(head.split()[0], head.split()[2], path, about) for head, path in heads}
+        return found | {path: File(mode, "") for path, mode in about.modes.items() if mode.startswith("40")}
 
     def _both(self, session: str) -> tuple[str, str]:
         if not (self.has(session, "before") and self.has(session, "after")):
@@ -236,10 +262,12 @@ class _Taking:
     def folder(self, folder: Folder, out: IO[bytes]) -> None:
         """Take a folder: read what is not known, and tell git of it."""
         self._look_at_the_clock()
-        for mode in set(folder.modes):
-            if (bits := stat.S_IMODE(mode)) not in _USUAL_MODES:
-                these = (name for name, other in zip(folder.names, folder.modes, strict=True) if other == mode)
-                self.modes.setdefault(f"{bits:o}", []).extend(map(folder.below, these))
+        for mode in set(folder.modes) - _USUAL_MODES:
+            these = (name for name, other in zip(folder.names, folder.modes, strict=True) if other == mode)
+            self.modes.setdefault(_octal(mode), []).extend(map(folder.below, these))
+        for name, mode in folder.folders:
+            if mode not in _USUAL_MODES:
+                self.modes.setdefault(_octal(mode), []).append(folder.below(name))
         known = self._old.get(folder.path)
         if known is None or not folder.is_as(known):
             known = self._read(folder, known.files() if known is not None else {}, out)
@@ -296,22 +324,20 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     """
     reverted: list[str] = []
     kept: dict[str, str] = {}
-    about = store.about(session)
+    about, ended_ns = store.about(session), store.about(session, "after").at_ns
     tree = scanned.top(store.workdir)
     try:
-        # What was added goes first: it may stand where a folder or a file was.
-        for change in sorted(changes, key=lambda change: (change.before is not None, change.path)):
+        for change in sorted(changes, key=_turn):
             try:
-                now = _now(tree, change.path)
+                now = _now(tree, change, ended_ns)
                 if now == change.before:
                     reverted.append(change.path)
                 elif any(is_below(change.path, each) for each in about.left_out):
                     kept[change.path] = "it was there before, and not in the snapshot"
-                elif now != change.after and not force:
+                elif now not in (change.after, UNKEPT) and not force:
                     kept[change.path] = "changed since the session"
                 else:
-                    usual = 0o755 if change.before is not None and change.before.mode == "100755" else 0o644
-                    _put(tree, change.path, change.before, about.modes.get(change.path, usual), store)
+                    _put(tree, change.path, change.before, about.modes, store)
                     reverted.append(change.path)
             except OSError as error:
                 kept[change.path] = (error.strerror or str(error)).lower()
@@ -352,40 +378,58 @@ def repositories(workdir: str, paths: Iterable[str]) -> list[str]:
 # The tree, read and written beneath itself
 
 
-def _now(tree: int, path: str) -> File | None:
-    """What stands there now; None for nothing. Raises OSError for what is no file."""
-    above, name = os.path.split(path)
+def _turn(change: Change) -> tuple[int, str]:
+    """When to take it back: what was added goes first, it may stand where a folder or a file was; a folder may bar its files' way."""
+    if _is_folder(change.before):
+        assert change.before is not None
+        return (0 if change.before.mode[-3] == "7" else 3), change.path
+    return (1 if change.before is None else 2), change.path
+
+
+def _now(tree: int, change: Change, ended_ns: int) -> File | None:
+    """What stands there now; None for nothing, and for a folder where a file was. What no snapshot keeps, and was not touched since the
+    session ended, is UNKEPT."""
+    above, name = os.path.split(change.path)
     try:
         folder = calls.open_beneath(tree, above, os.O_RDONLY | os.O_DIRECTORY) if above else os.dup(tree)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISDIR(about.st_mode):
-            return None
+        if stat.S_ISDIR(about.st_mode) and change.after != UNKEPT:
+            return File(_octal(about.st_mode), "") if _is_folder(change.before) else None
         found = scanned.content(folder, name)
-        if found is None:
-            raise OSError(0, "not a file that can be read")
-        return File(scanned.git_mode(about.st_mode), scanned.blob(found[0]).hex())
+        if found is not None:
+            return File(_octal(about.st_mode), scanned.blob(found[0]).hex())
+        return UNKEPT if about.st_ctime_ns < ended_ns else File(_octal(about.st_mode), "")
     except FileNotFoundError:
         return None
     finally:
         os.close(folder)
 
 
-def _put(tree: int, path: str, file: File | None, bits: int, store: Store) -> None:
-    """Have this file there, whole, or none; folders that are empty then go."""
+def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], store: Store) -> None:
+    """Have this file there, whole, or none; folders that are empty then go. A folder that is made has the mode that it had."""
     parts = path.split("/")
     chain = [os.dup(tree)]
     try:
-        for part in parts[:-1]:
+        for at, part in enumerate(parts[:-1]):
             if file is not None:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=chain[-1])
+                    os.mkdir(part, 0o700, dir_fd=chain[-1])
                     _give(chain[-1], part)
+                    bits = int(modes.get("/".join(parts[: at + 1]), "755")[-3:], 8)
+                    os.chmod(part, bits | 0o700, dir_fd=chain[-1])
             chain.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=chain[-1]))
+        if file is not None and _is_folder(file):
+            chain.append(os.open(parts[-1], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=chain[-1]))
+            os.fchmod(chain[-1], int(file.mode[-3:], 8))
+            os.utime(chain[-1])  # the session's time would say what it had read, and `remainder` takes it for the undo's
+            return
         if file is not None:
-            _write(chain[-1], parts[-1], store.content(file), None if file.mode == "120000" else bits)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                _clear(chain[-1], parts[-1])
+            _write(chain[-1], parts[-1], store.content(file), None if file.mode == "120000" else int(file.mode[-3:], 8))
             return
         os.unlink(parts[-1], dir_fd=chain[-1])
         with suppress(OSError):  # not empty: the rest was there before, or came since
@@ -394,6 +438,19 @@ def _put(tree: int, path: str, file: File | None, bits: int, store: Store) -> No
     finally:
         for folder in chain:
             os.close(folder)
+
+
+def _clear(folder: int, name: str) -> None:
+    """Take away a folder that holds nothing but folders: no snapshot has them, and a file is to stand there."""
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        for below in os.listdir(fd):
+            _clear(fd, below)
+    except RecursionError as error:
+        raise OSError(errno.ENAMETOOLONG, "a folder with too many folders in it stands there") from error
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=folder)
 
 
 def _write(folder: int, name: str, content: bytes, bits: int | None) -> None:
@@ -431,7 +488,37 @@ def _quoted(path: str) -> bytes:
     return b'"' + raw + b'"'
 
 
-def _change(head: str, path: str) -> Change:
-    before_mode, after_mode, before, after, letter = head.lstrip(":").split(" ")
+def _change(head: str, path: str, before: About, after: About) -> Change:
+    was_mode, now_mode, was, now, letter = head.lstrip(":").split(" ")
     word = {"A": "added", "D": "deleted"}.get(letter, "modified")
-    return Change(path, word, File(before_mode, before) if letter != "A" else None, File(after_mode, after) if letter != "D" else None)
+    return Change(
+        path,
+        word,
+        _file(was_mode, was, path, before) if letter != "A" else None,
+        _file(now_mode, now, path, after) if letter != "D" else None,
+    )
+
+
+def _file(mode: str, blob: str, path: str, about: About) -> File:
+    """What git has of a file or a folder, with the mode that it had."""
+    if mode == "040000":
+        return File(about.modes.get(path, "40755"), "")
+    return File(about.modes.get(path, mode) if mode != "120000" else mode, blob)
+
+
+def _is_folder(file: File | None) -> bool:
+    return file is not None and file.mode.startswith("40")
+
+
+def _octal(mode: int) -> str:
+    """Kind and mode as git writes them; no bit that gives a file somebody's powers."""
+    return "120000" if stat.S_ISLNK(mode) else f"{stat.S_IFMT(mode) | mode & 0o777:o}"
+
+
+def _beside(change: Change) -> str:
+    """A line for what git's own text does not show of a change."""
+    before, after = change.before, change.after
+    if after == UNKEPT:
+        return f" in no snapshot, too large or not readable: {change.path}\n"
+    same = before is not None and after is not None and before.mode[:2] == after.mode[:2] and before.mode != after.mode
+    return f" mode change {before.mode} => {after.mode} {change.path}\n" if same and before and after else ""

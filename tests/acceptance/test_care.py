@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -176,6 +177,9 @@ def test_a_session_is_shown_and_taken_back(repo: Place) -> None:
     assert "3 files changed" in repo.amem("session", "diff", session, "--stat").out
     assert repo.amem("session", "undo", session).code == 2  # nobody was asked
     assert repo.amem("session", "undo", session, "--dry-run").code == 0 and (repo.tree / "new").exists()
+    for outside in ("../new", "/etc", ""):
+        assert repo.amem("session", "undo", session, "--yes", "--path", outside).code == 2
+    assert "1 file changed" in repo.amem("session", "diff", session, "--stat", "--path", str(repo.tree / "deep"), "--path", "./deep/").out
     (repo.tree / "new").write_text("mine since")
     undone = repo.amem("session", "undo", session, "--yes", "--json")
     assert undone.code == 3, undone.err
@@ -185,6 +189,25 @@ def test_a_session_is_shown_and_taken_back(repo: Place) -> None:
     assert git(repo.tree, "rev-parse", "HEAD") == head and git(repo.tree, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"
     plain = repo.launch("--json", "--", "true").json["id"]
     assert repo.amem("session", "diff", plain).code == 3
+
+
+def test_a_session_whose_launcher_is_stopped_is_no_longer_than_it_is_told(repo: Place) -> None:
+    """As with Ctrl-Z; and what it changed is not known while it runs."""
+    words = repo.command("launch", "--harness", "command", *repo.launch_flags(), "--snapshot", "--", "sh", "-c", "echo up; sleep 1000")
+    with subprocess.Popen([*words], cwd=PROJECT, env=repo.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as launcher:
+        try:
+            assert launcher.stdout is not None and launcher.stdout.readline() == b"up\n"
+            session = repo.amem("session", "list", "--state", "running", "--json").json["sessions"][0]["id"]
+            for act in ("diff", "undo"):
+                done = repo.amem("session", act, session, *(("--yes",) if act == "undo" else ()))
+                assert done.code == 3 and "still runs" in done.err
+            launcher.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, launcher.pid, os.WSTOPPED)
+            assert repo.amem("session", "stop", session).code == 0
+            assert launcher.wait(60) == 128 + signal.SIGTERM
+        finally:
+            launcher.kill()
+    assert repo.amem("session", "diff", session).code == 0
 
 
 def test_a_tree_carries_the_label_of_the_sessions_that_could_write_it(repo: Place, provider: Running) -> None:
