@@ -89,10 +89,15 @@ _ETC_BELOW = (
 
 
 def facts(spec: SandboxSpec, machine: HostFacts | None = None, *, tried: bool = True) -> HostFacts:
-    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link or a path is missing.
+    """Read the facts for this spec. Raises amem.errors.SandboxError when the work tree's `.git` is a link, a path is missing, or no file
+    made here could be used by who made it.
 
     `machine`: what `of_machine` found just now. Unless `tried`, trees that root has to show under another id are said to be such as can be.
     """
+    umask = os.umask(0o022)
+    os.umask(umask)
+    if umask & 0o700:
+        raise SandboxError("take", f"the umask {umask:04o} keeps what a session makes from itself", hint="umask 022")
     tree = look(spec.workdir)
     if machine is None or machine.programs != (spec.image or ""):
         machine = of_machine(spec.image or "")

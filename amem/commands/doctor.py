@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ CLOCK_SLACK_S = 5.0
 BUILT_YEAR = 2026
 VERSION_S = 20.0
 """For a harness to say its version; some start slowly."""
+_STATE_FOLDERS = ("homes", "quarantine", "running", "snapshots")
 _BEGINS_ANEW = {"usage.sqlite": "sessions and what was spent", "ledger.sqlite": "tasks and promotions"}
 
 
@@ -113,7 +115,8 @@ def _backends(context: Context, asked: str | None) -> Iterator[Line]:
         state = "missing" if asked == "image" else "ok"
         yield Line("backend", "image", state, "none was unpacked: a session is shown this machine's programs", "make image unpack")
     yield Line("backend", "relay", "ok", "needs what the namespaces need")
-    yield _unconfined(context)
+    if not any(_barred(context)):
+        yield _unconfined(context)
     for row in backends.BACKENDS.values():
         if not row.proven:
             state, why = "not_proven", f"{row.summary}: its profile and commands are built (--dry-run), and start nothing"
@@ -147,8 +150,34 @@ def _print_profile() -> int:
     return exits.DONE
 
 
+def _barred(context: Context) -> Iterator[Line]:
+    """What keeps a launch from the root: a folder that is none, a folder or file that may not be read or written."""
+    root = context.where
+    read_only = root.path.exists() and bool(os.statvfs(root.path).f_flag & os.ST_RDONLY)
+    below = [path for folder in (root.path, root.state) if os.access(folder, os.R_OK | os.X_OK) for path in sorted(folder.iterdir())]
+    for path in (root.path, *below) if os.path.lexists(root.path) else ():
+        if path in (root.record, root.policy, root.state) or (path.parent == root.state and path.name in _STATE_FOLDERS):
+            if not path.is_dir():
+                yield Line(
+                    "root", "access", "missing", f"{path} is no folder", f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.away')}"
+                )
+                continue
+        elif path.is_symlink() and not path.exists():
+            continue
+        written = not read_only and (path in (root.record, root.state) or path.parent == root.state)
+        if not os.access(path, os.R_OK | (os.W_OK if written else 0) | (os.X_OK if path.is_dir() else 0)):
+            about = path.stat()
+            why = f"you may not read{' and write' if written else ''} {path} ({stat.filemode(about.st_mode)}, of user {about.st_uid})"
+            mend = f"chmod u+rwX {shlex.quote(str(path))}"
+            yield Line("root", "access", "missing", why, mend if about.st_uid == os.geteuid() else f"sudo chown {os.geteuid()} {path}")
+
+
 def _root(context: Context) -> Iterator[Line]:
     root = context.where
+    barred = list(_barred(context))
+    yield from barred
+    if barred:
+        return
     if not root.grants.is_file():
         yield Line(
             "root", "grants", "missing", f"there is no root at {root.path}", f"amem --root {root.path} init --owner human:<org>:<name>"
@@ -293,7 +322,7 @@ def _clock(context: Context) -> Line:
     """Leases, day limits and the order of events go by this machine's clock: it must not be behind what the root already holds."""
     now = clock.now()
     state = context.where.state
-    logs = [path.stat().st_mtime for path in state.glob("*.jsonl")] if state.is_dir() else []
+    logs = [path.stat().st_mtime for path in state.glob("*.jsonl")] if os.access(state, os.R_OK | os.X_OK) else []
     ahead_s = max(logs, default=0.0) - now.timestamp()
     if ahead_s > CLOCK_SLACK_S or now.year < BUILT_YEAR:
         why = f"it says {clock.stamp(now)}, and the root was written to {ahead_s:.0f} s after that" if ahead_s > 0 else clock.stamp(now)

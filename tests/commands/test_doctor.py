@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +98,44 @@ def test_what_cannot_be_looked_at_is_a_row_and_hides_no_other(place: Place) -> N
     for command in ("usage", "cost", "session list"):
         failed = place.amem(*command.split())
         assert (failed.code, failed.out) == (1, "") and "not a database\ntry: " in failed.err
+
+
+@pytest.mark.parametrize("where", ["state", "state/running", "record"])
+def test_a_folder_of_the_root_that_is_none_is_named_with_what_mends_it(place: Place, where: str) -> None:
+    path = place.root / where
+    if path.exists():
+        path.rename(place.root / "was")
+    path.write_text("")
+    done = place.amem("doctor", "--json")
+    row = rows(done)["root", "access"]
+    assert (done.code, row["state"], row["why"]) == (1, "missing", f"{path} is no folder")
+    assert not any(name == "look" for _, name in rows(done))
+    subprocess.run(row["fix"], shell=True, check=True)
+    assert ("root", "access") not in rows(place.amem("doctor", "--json"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.parametrize(
+    ("where", "mode"), [("state", 0o500), ("state", 0), ("state/index.sqlite", 0o400), ("record", 0o500), ("grants.toml", 0)]
+)
+def test_what_of_the_root_may_not_be_used_is_no_damage(place: Place, where: str, mode: int) -> None:
+    assert place.amem("reindex").code == 0
+    (place.root / where).chmod(mode)
+    done = place.amem("doctor", "--json")
+    row = rows(done)["root", "access"]
+    assert done.code == 1 and str(place.root / where) in row["why"] and "damaged" not in done.out
+    subprocess.run(row["fix"], shell=True, check=True)
+    assert ("root", "access") not in rows(place.amem("doctor", "--json"))
+
+
+def test_a_umask_that_leaves_nothing_of_use_is_named(place: Place) -> None:
+    before = os.umask(0o777)
+    try:
+        done = place.amem("doctor", "--json")
+    finally:
+        os.umask(before)
+    row = rows(done)["backend", "user namespaces"]
+    assert (row["state"], row["fix"]) == ("missing", "umask 022") and "umask 0777" in row["why"]
 
 
 def test_what_it_prints_to_mend_mends_what_is_missing_or_weak(place: Place) -> None:
