@@ -409,6 +409,7 @@ class Terminal:
         self.lent = False
         with suppress(OSError, termios.error):  # the terminal may be gone: then there is nothing to give back
             os.tcsetpgrp(self.fd, self._group)
+            termios.tcflow(self.fd, termios.TCOON)  # else output that was stopped inside stays so, the shell's too, and is waited for below
             if self._saved is not None:
                 termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
             os.set_blocking(self.fd, self._waits)

@@ -19,6 +19,11 @@ _MOST_FOLDERS = 4096
 protected."""
 _MOST_INCLUDED = 64
 """Files of configuration that one is followed through."""
+_MOST_LINKS = 256
+_PROGRAMS = frozenset(
+    "askpass clean command driver editor external fsmonitor helper pager process program smudge sshcommand textconv".split()  # noqa: SIM905
+)
+"""Keys of a configuration by which git runs a command, some of them at each `git status`."""
 
 WATCHED = (
     *CONFIG_NAMES,
@@ -263,16 +268,33 @@ def _within(gitdir: str, name: str) -> Iterator[str]:
 
 
 def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
-    """What a configuration has git run or read within the tree: a folder of hooks, and more configuration, which may name others."""
-    found = []
+    """What git runs or reads within the tree: a folder of hooks and what its links lead to, the programs of a configuration, and more
+    configuration, which may name others."""
+    hooks = [os.path.join(gitdir, "hooks")]
+    found = [folder for folder in hooks if os.path.islink(folder)]
     for config in ("config", "config.worktree"):
         for setting in followed(os.path.join(gitdir, config)):
             if (setting.section, setting.key) == ("core", "hookspath") and not setting.value.startswith("~"):
-                found.append(os.path.join(root, setting.value))
+                hooks.append(os.path.join(root, setting.value))
+                found.append(hooks[-1])
             elif (path := setting.included()) is not None:
                 found.append(path)
+            elif setting.key in _PROGRAMS:
+                words = (os.path.join(root, word) for word in setting.value.removeprefix("!").split())
+                found += filter(os.path.isfile, words)
+    for folder in hooks:
+        found += _links(folder)
     paths = [way for path in found for way in (os.path.normpath(path), os.path.realpath(path))]
     return tuple(dict.fromkeys(os.path.relpath(path, root) for path in paths if is_below(path, root) and path != root))
+
+
+def _links(folder: str) -> list[str]:
+    """Where the links in a folder lead, in one step."""
+    try:
+        with os.scandir(folder) as entries:
+            return [os.path.join(folder, os.readlink(entry.path)) for entry in itertools.islice(entries, _MOST_LINKS) if entry.is_symlink()]
+    except OSError:
+        return []
 
 
 class Setting(NamedTuple):

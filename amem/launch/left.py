@@ -162,7 +162,9 @@ class _Look:
 
     def written(self, name: str) -> bool:
         """Whether something was written (a folder: its list of names) or put there since, or what a link leads to within the tree."""
-        path = self._path(name)
+        return self._fresh_or_leads(self._path(name))
+
+    def _fresh_or_leads(self, path: str) -> bool:
         return self._fresh(path) or (os.path.islink(path) and self._inside(real := os.path.realpath(path)) and self._fresh(real))
 
     def folder_of_link(self, name: str) -> str:
@@ -192,7 +194,7 @@ class _Look:
 
     def _obeys(self, folder: str, obeyed: tuple[str, ...]) -> bool:
         names = (each for own in obeyed for each in itertools.islice(worktree.below(folder, own), _MOST_FILES))
-        return any(self._fresh(os.path.join(folder, each)) for each in itertools.takewhile(lambda _: self.left > 0, names))
+        return any(self._fresh_or_leads(os.path.join(folder, each)) for each in itertools.takewhile(lambda _: self.left > 0, names))
 
     def _fresh(self, path: str, *, unknown: bool = False) -> bool:
         self.left -= 1

@@ -7,7 +7,7 @@ harness runs are the packages of egress and memory server imported, in their own
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -404,7 +404,8 @@ def _keep_after(store: "Store", ready: Prepared, outcome: "Outcome", before: Bef
     try:
         if before.moved(store.workdir):
             raise UnavailableError("another folder stands there now, or none")
-        store.take(ready.id, "after")
+        were = store.about(ready.id).left_out
+        outcome.notes += _not_kept([path for path in store.take(ready.id, "after") if path not in were])
     except (UnavailableError, OSError) as error:
         outcome.notes.append(f"the tree was not kept as the session left it: {getattr(error, 'message', error)}")
 
@@ -513,10 +514,14 @@ def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: "Outco
 
     store = Store(settings.root, ready.spec.workdir)
     left_out = store.take(ready.id, "before", lambda: note("keeping the tree as it is, for undo; only the first time is every file read"))
-    if left_out:
-        named = ", ".join(left_out[:8]) + (f" and {len(left_out) - 8} more" if len(left_out) > 8 else "")
-        outcome.notes.append(f"not in the snapshot, too large or not readable: {named}")
+    outcome.notes += _not_kept(left_out)
     return store
+
+
+def _not_kept(paths: Sequence[str]) -> list[str]:
+    """The sentence about files that a snapshot does not have, if there are any."""
+    named = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    return [f"not in the snapshot, too large, not readable or of a name that git does not take: {named}"] if paths else []
 
 
 def confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:

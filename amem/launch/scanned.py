@@ -110,20 +110,25 @@ def folders(workdir: str, left_out: list[str]) -> Iterator[Folder]:
                 left_out.append(path)
                 continue
             try:
-                yield _folder(path, fd, waiting)
+                yield _folder(path, fd, waiting, left_out)
             finally:
                 os.close(fd)
     finally:
         os.close(tree)
 
 
-def _folder(path: str, fd: int, below: list[str]) -> Folder:
-    """A folder that is open; `below` gets the folders in it. All files there are pass through here: as little as can be happens to each."""
+def _folder(path: str, fd: int, below: list[str], left_out: list[str]) -> Folder:
+    """A folder that is open; `below` gets the folders in it, `left_out` names that git keeps nothing under (`.GIT`, a link `.gitmodules`).
+
+    All files there are pass through here: as little as can be happens to each.
+    """
     names: list[str] = []
     marks: list[int] = []
     folders: list[tuple[str, int]] = []
     for name in sorted(os.listdir(fd)):
         if len(name) == 4 and name.lower() == ".git":
+            if name != ".git":
+                left_out.append(f"{path}/{name}" if path else name)
             continue
         try:
             about = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -131,7 +136,9 @@ def _folder(path: str, fd: int, below: list[str]) -> Folder:
             continue
         mode = about.st_mode
         kind = mode & _KIND
-        if kind in _FILES:
+        if len(name) == 11 and kind == stat.S_IFLNK and name.lower() == ".gitmodules":
+            left_out.append(f"{path}/{name}" if path else name)
+        elif kind in _FILES:
             names.append(name)
             marks += (about.st_ino, about.st_size, mode, about.st_ctime_ns & _MOST)
         elif kind == _FOLDER:

@@ -31,6 +31,9 @@ def tree(tmp_path: Path) -> Path:
     (tree / "lib/env.sh").write_text("x")
     (tree / "a/.envrc").symlink_to("../lib/env.sh")
     (tree / "a/.npmrc").write_text("x")
+    append(tree / "lib/check")
+    append(tree / "old/.git/hooks/x/y")
+    (tree / "old/.git/hooks/pre-commit").symlink_to("../../../lib/check")
     append(tree / "lib/editor/tasks.json")
     (tree / "a/.vscode").symlink_to("../lib/editor")
     for name in ("HEAD", "config", "refs/x"):
@@ -82,6 +85,7 @@ WRITES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "another one's moved in": (moved_in, ["old/.git"]),
     "configuration of a bare one": (lambda tree: append(tree / "lib/bare/config"), ["lib/bare"]),
     "hook in an old one": (lambda tree: append(tree / "old/.git/hooks/post-checkout"), ["old/.git"]),
+    "what an old one's hook leads to": (lambda tree: append(tree / "lib/check"), ["old/.git"]),
     "hook deep in an old one": (lambda tree: append(tree / "old/.git/hooks/x/y"), ["old/.git"]),
     "redirection": (lambda tree: append(tree / "a/.git", "gitdir: ../lib/x\n"), ["a/.git"]),
     "link to one": (lambda tree: (tree / "a/.git").symlink_to("../old/.git"), ["a/.git"]),

@@ -351,6 +351,19 @@ def test_what_the_session_left_and_no_snapshot_keeps_is_named_and_goes_unless_it
     assert [path.name for path in tree.iterdir()] == ["file"] and (tree / "file").read_text() == "mine"
 
 
+def test_names_that_git_takes_for_none_hide_nothing_and_spoil_no_snapshot(tree: Path) -> None:
+    """What stands below `.GIT` would be in no diff, and at a link named `.gitmodules` git from 2.48 on takes no file at all."""
+    (tree / "a").mkdir(exist_ok=True)
+    (tree / "a/.GIT").mkdir()
+    (tree / "a/.GIT/hidden").write_text("x")
+    (tree / "a/.Gitmodules").symlink_to("../file")
+    (tree / ".gitmodules").write_text("")
+    assert sorted(store(tree).take("ses-1", "before")) == ["a/.GIT", "a/.Gitmodules"]
+    (tree / ".gitmodules").write_text("[submodule]")
+    store(tree).take("ses-1", "after")
+    assert [change.path for change in store(tree).changes("ses-1")] == [".gitmodules"]
+
+
 def test_without_a_snapshot_there_is_nothing_to_show(tree: Path) -> None:
     with pytest.raises(NotFoundError):
         store(tree).changes("ses-1")

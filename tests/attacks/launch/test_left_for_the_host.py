@@ -94,3 +94,23 @@ def test_broken_requests_say_nothing_on_the_owners_terminal(place: Place, provid
     done = place.launch("--", sys.executable, "-c", BROKEN)
     assert (done.code, done.out.split()) == (0, ["True"] * 4), done.err
     assert "Traceback" not in done.err and "request" not in done.err, done.err
+
+
+def test_a_program_of_the_tree_that_git_runs_by_itself_stays_as_it_is(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    subprocess.run(["git", "init", "-q", str(place.tree)], check=True, env={"PATH": "/usr/bin:/bin", "HOME": str(place.base)})
+    for name in ("check", "other"):
+        (place.tree / name).write_text("#!/bin/sh\n")
+    (place.tree / ".git/hooks").mkdir(exist_ok=True)
+    (place.tree / ".git/hooks/pre-commit").symlink_to("../../check")
+    done = place.launch("--", "sh", "-c", "echo x >> other; echo x >> check || mv check gone || rm check || echo held")
+    assert (done.code, done.out) == (0, "held\n"), done.err
+    assert [(place.tree / name).read_text() for name in ("check", "other")] == ["#!/bin/sh\n", "#!/bin/sh\nx\n"]
+
+
+def test_a_name_that_no_snapshot_can_have_is_told(place: Place, provider: Running) -> None:
+    place.destination(provider.url)
+    (place.tree / ".gIT").mkdir()
+    done = place.launch("--snapshot", "--", "sh", "-c", "mkdir .GIT; echo x > .GIT/hidden; echo x > .gIT/new; echo done")
+    assert (done.code, done.out) == (0, "done\n"), done.err
+    assert done.err.count("not in the snapshot") == 2 and "not take: .GIT\n" in done.err, done.err

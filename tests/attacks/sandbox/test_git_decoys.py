@@ -108,6 +108,36 @@ def test_a_redirection_in_a_common_directory_is_refused(repo: Path, tmp_path: Pa
         look(str(linked))
 
 
+@pytest.mark.parametrize(
+    ("config", "hook", "name"),
+    [
+        ("", "../../tools/check", "tools/check"),
+        ('[diff "x"]\n\ttextconv = tools/check --quick\n', None, "tools/check"),
+        ('[filter "x"]\n\tclean = sh ./tools/check %f\n', None, "tools/check"),
+        ("[core]\n\tfsmonitor = tools/check\n", None, "tools/check"),
+        ("[core]\n\thooksPath = .ours\n", None, "tools/check"),
+    ],
+    ids=["hook", "textconv", "clean", "fsmonitor", "hooksPath"],
+)
+def test_a_program_of_the_tree_that_git_runs_by_itself_is_protected(repo: Path, config: str, hook: str | None, name: str) -> None:
+    before = set(look(str(repo)).names)
+    (repo / "tools").mkdir()
+    (repo / "tools/check").write_text("#!/bin/sh\n")
+    (repo / "tools/other").write_text("#!/bin/sh\n")
+    (repo / ".ours").mkdir()
+    (repo / ".ours/pre-push").symlink_to("../tools/check")
+    (repo / ".git/config").write_text(config)
+    if hook is not None:
+        (repo / ".git/hooks/pre-commit").symlink_to(hook)
+    assert set(look(str(repo)).names) - before - {".ours"} == {name}, "and nothing beside it"
+
+
+def test_a_folder_of_hooks_that_stands_elsewhere_is_protected_there(repo: Path) -> None:
+    (repo / ".git/hooks").rename(repo / "ours")
+    (repo / ".git/hooks").symlink_to("../ours")
+    assert "ours" in look(str(repo)).names
+
+
 def test_what_a_session_leaves_for_the_hosts_git_is_told(repo: Path) -> None:
     tree = look(str(repo))
     before = worktree.marks(str(repo), tree)

@@ -47,6 +47,18 @@ def test_the_terminal_stays_its_owners(terminal: Terminal, here: Place) -> None:
     terminal.until("open")
 
 
+def test_output_that_was_stopped_goes_on(terminal: Terminal, here: Place) -> None:
+    """Ctrl-Q does not undo what tcflow(3) did: the shell could show nothing more."""
+    stop = f"{here.python} -I -c 'import termios; termios.tcflow(0, termios.TCOOFF)'"
+    for how in (f"exec {stop}", f"{stop}; kill -KILL $$"):
+        terminal.launch(f"printf be''fore; {how}")
+        terminal.until("before")
+        terminal.until(PROMPT)
+        terminal.type("echo op'en'\n")
+        terminal.until("open")
+        terminal.until(PROMPT)
+
+
 def test_a_terminal_of_another_user_stays_as_it_is(here: Place) -> None:
     """After `su` it can be opened by its name no more, so the harness has its owner's."""
     if not here.ids():
