@@ -194,7 +194,7 @@ def _cgroup() -> Check:
 
 def _takes_into_scope() -> bool:
     """Try it on a process of no use, and look where that is then."""
-    with subprocess.Popen(["sleep", "30"], stdin=subprocess.DEVNULL) as process:
+    with subprocess.Popen(["sleep", "30"], env={"PATH": surroundings.HOST_PATH}, stdin=subprocess.DEVNULL) as process:
         try:
             name = f"doctor-{process.pid}"
             if not scope.hold(name, process.pid, Limits(), os.environ):

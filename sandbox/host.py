@@ -78,6 +78,7 @@ _ETC_BELOW = (
     "R/ldpaths",
     "R/repositories",
     "ssl/certs",
+    "ssl/ca-bundle.pem",
     "ssl/cert.pem",
     "ssl/openssl.cnf",
     "pki/ca-trust",

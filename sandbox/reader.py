@@ -68,7 +68,10 @@ def remove(folder: str) -> None:
     a tree of a thousand levels, and its caller with it."""
     import subprocess
 
-    subprocess.run(["rm", "-rf", "--", os.path.abspath(folder)], check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    from amem.sandbox.surroundings import HOST_PATH
+
+    words = ["rm", "-rf", "--", os.path.abspath(folder)]
+    subprocess.run(words, env={"PATH": HOST_PATH}, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def open_beneath(folder: str, name: str, flags: int) -> int:

@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from amem.sandbox import surroundings
 from amem.sandbox.spec import Limits
 from amem.typed import Mapping
 
@@ -53,14 +54,16 @@ def command(session: str, pids: tuple[int, ...], limits: Limits) -> list[str]:
 
 def hold(session: str, stage: int, limits: Limits, environment: Mapping[str, str]) -> bool:
     """Put a stage, and the PID 1 it may have made already, into a scope of their own. False where that cannot be had."""
-    if not bus(environment) or shutil.which("busctl", path=environment.get("PATH")) is None:
+    if not bus(environment) or shutil.which("busctl", path=surroundings.HOST_PATH) is None:
         return False
     return _ask(command(session, (stage, *_children(stage)), limits), environment)
 
 
 def _ask(command: list[str], environment: Mapping[str, str]) -> bool:
     try:
-        done = subprocess.run(command, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S)
+        done = subprocess.run(
+            command, env={**environment, "PATH": surroundings.HOST_PATH}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

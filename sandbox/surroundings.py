@@ -11,6 +11,9 @@ from amem.typed import Mapping
 
 _EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
 """Where Nix and Guix keep what others have in /usr/bin."""
+HOST_PATH = ":".join((*PATH.split(":")[1:], *_EXTRA_PROGRAMS))
+"""Where amem looks for the programs of the host that it runs itself: the owner's own search path may lead into a tree that a session has
+written (an active `.venv`, `node_modules/.bin`)."""
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system")
 """What is shown of the system that has programs."""
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")

@@ -24,6 +24,7 @@ from amem.launch import scanned
 from amem.launch.scanned import Folder, Known
 from amem.sandbox import calls, worktree
 from amem.sandbox.spec import is_below
+from amem.sandbox.surroundings import HOST_PATH
 from amem.settings.root import Root
 
 MOST_HOLES = 4 << 30
@@ -236,12 +237,14 @@ class Store:
         return out
 
     def _run(self, *words: str) -> "subprocess.Popen[bytes]":
-        environment = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, "GIT_DIR": str(self._path)}
+        environment = {"PATH": HOST_PATH, **_ENVIRONMENT, "GIT_DIR": str(self._path)}
         pipe = subprocess.PIPE
         try:
             return subprocess.Popen(["git", *words], bufsize=1 << 20, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._path, env=environment)
         except FileNotFoundError as error:
-            raise UnavailableError("a snapshot needs git, which is not on PATH", hint="amem launch --no-snapshot") from error
+            raise UnavailableError(
+                "a snapshot needs git, and none is in /usr/bin or another of the system's folders", hint="amem launch --no-snapshot"
+            ) from error
 
 
 class _Taking:

@@ -25,6 +25,7 @@ from amem.memory import passages
 from amem.memory.passages import Passages, streamed, walked
 from amem.memory.spellings import Unread, readings
 from amem.record.sealed import Sealer
+from amem.sandbox.surroundings import HOST_PATH
 from amem.typed import Any, NamedTuple
 
 _LARGEST_BYTES = 1 << 30
@@ -244,7 +245,7 @@ def _repositories(root: Path) -> list[Path]:
 def _snapshot(repository: Path, wanted: Passages) -> bool | None:
     """Say whether a repository, of snapshots or the owner's, holds a file that carries something; None where one is too much to look at."""
     command = ["git", "--git-dir", str(repository), "cat-file", "--batch-all-objects", "--batch"]
-    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    environment = {"PATH": HOST_PATH, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as git:
         assert git.stdout is not None
         found: bool | None = False

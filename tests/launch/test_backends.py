@@ -15,7 +15,7 @@ from amem.launch import backends, run
 from amem.launch.door import Door
 from amem.launch.plan import Asked
 from amem.model.call import Auth
-from amem.sandbox import scope
+from amem.sandbox import scope, surroundings
 from amem.sandbox.spec import Limits
 from amem.settings import grants
 from amem.settings.credentials import Credentials
@@ -190,14 +190,17 @@ def test_without_a_service_manager_there_is_no_scope(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("script", "held"), [("exit 0", True), ("exit 1", False)])
-def test_the_manager_is_asked_about_the_stage_and_what_it_made(tmp_path: Path, script: str, held: bool) -> None:
+def test_the_manager_is_asked_about_the_stage_and_what_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, held: bool
+) -> None:
     """With a stand-in for busctl that keeps its arguments: what a real manager answers was not seen here."""
+    monkeypatch.setattr(surroundings, "HOST_PATH", f"{tmp_path}:/bin:/usr/bin")
     (tmp_path / "systemd").mkdir()
     (tmp_path / "systemd/private").touch()
     busctl = tmp_path / "busctl"
     busctl.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\n{script}\n')
     busctl.chmod(0o755)
-    assert scope.hold("ses-1", os.getpid(), Limits(), {"PATH": f"{tmp_path}:/bin:/usr/bin", "XDG_RUNTIME_DIR": str(tmp_path)}) is held
+    assert scope.hold("ses-1", os.getpid(), Limits(), {"XDG_RUNTIME_DIR": str(tmp_path)}) is held
     asked = (tmp_path / "asked").read_text().split("\n")
     assert str(os.getpid()) in asked and "amem-ses-1.scope" in asked
     assert not scope.holds("ses-1", os.getpid())

@@ -51,9 +51,9 @@ def test_missing_home_is_named(tmp_path: Path) -> None:
         host.facts(spec(tmp_path, tmp_path / "absent"))
 
 
-@pytest.mark.parametrize("name", ["php/8.4/cli", "php/8.4/mods-available", "maven/m2.conf", "R/Renviron"])
+@pytest.mark.parametrize("name", ["ssl/ca-bundle.pem", "php/8.4/cli", "php/8.4/mods-available", "maven/m2.conf", "R/Renviron"])
 def test_parts_of_a_folder_whose_other_parts_can_hold_a_secret_are_shown_alone(tmp_path: Path, name: str) -> None:
-    for beside in (name, "php/8.4/fpm", "maven/settings.xml", "R/Renviron.site"):
+    for beside in (name, "ssl/private", "php/8.4/fpm", "maven/settings.xml", "R/Renviron.site"):
         (tmp_path / "etc" / beside).mkdir(parents=True)
     (tmp_path / "usr").mkdir()
     assert [found for found, _ in host.of_machine(str(tmp_path)).etc] == [name]

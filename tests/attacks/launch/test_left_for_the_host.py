@@ -27,6 +27,33 @@ def test_a_redirection_of_git_is_told_and_then_refused(place: Place, provider: R
     assert f"{Path(place.tree, '.git/commondir')} would have git obey another configuration" in again.err
 
 
+PROGRAMS = ("git", "rm", "busctl", "sleep", "sh", "env", "python3")
+
+
+def test_no_program_of_the_tree_is_run_by_amem_though_the_search_path_leads_there(place: Place, provider: Running) -> None:
+    """As where the owner works in an active `.venv` of the tree."""
+    place.destination(provider.url)
+    folder, ran = place.tree / ".venv/bin", place.base / "ran"
+    folder.mkdir(parents=True)
+    own = {"PATH": f"{folder}:/usr/bin:/bin"}
+    write = (
+        f"for p in {' '.join(PROGRAMS)}; do printf '#!/bin/sh\necho {{}} >> {ran}\n' > .venv/bin/$p; chmod +x .venv/bin/$p; done; echo done"
+    )
+    done = place.launch("--snapshot", "--json", "--", "/bin/sh", "-c", write, **own)
+    assert done.code == 0 and "the tree could not be kept" not in done.err, done.err
+    for words in (("session", "diff", done.json["id"]), ("session", "undo", done.json["id"], "--yes")):
+        assert place.amem(*words, **own).code == 0
+    assert not ran.exists()
+
+
+def test_control_the_search_path_would_find_it(place: Place) -> None:
+    program, ran = place.tree / "git", place.base / "ran"
+    program.write_text(f"#!/bin/sh\necho >> {ran}\n")
+    program.chmod(0o755)
+    subprocess.run(["git"], env={"PATH": f"{place.tree}:/usr/bin:/bin"}, check=True)
+    assert ran.exists()
+
+
 NESTED = (
     "git init -q deep/er/new; git -C deep/er/new config core.fsmonitor 'touch ran'; mkdir -p deep/.vscode; "
     "echo {} > deep/.vscode/tasks.json; echo 'gitdir: er/new/.git' > deep/.git; echo x > main.c; echo x > ../more/.envrc; echo done"
