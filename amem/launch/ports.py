@@ -81,13 +81,7 @@ class Ports:
             if not self._pool:
                 raise BlockingIOError("every socket of the inside is in use")
             fd = self._pool.pop()
-        found = _Lent(fd, self._take_back)
-        try:
-            _connect(found, port)
-        except OSError:
-            found.close()
-            raise
-        return found
+        return _connected(_Lent(fd, self._take_back), port)
 
     def _take_back(self, fd: int) -> None:
         with self._lock:
@@ -110,16 +104,16 @@ class _Lent(socket.socket):
 
 
 def _to_the_host(port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    return _connected(socket.socket(socket.AF_INET, socket.SOCK_STREAM), port)
+
+
+def _connected(found: socket.socket, port: int) -> socket.socket:
+    """A socket, connected to a port of the loopback that it belongs to. Raises OSError, and has closed it."""
     try:
-        _connect(found, port)
+        found.settimeout(_CONNECT_S)  # loopback answers at once, but for a listener whose backlog is full
+        found.connect(("127.0.0.1", port))
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError:
         found.close()
         raise
     return found
-
-
-def _connect(found: socket.socket, port: int) -> None:
-    found.settimeout(_CONNECT_S)  # loopback answers at once, but for a listener whose backlog is full
-    found.connect(("127.0.0.1", port))
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
