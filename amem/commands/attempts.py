@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from amem.cli.context import Context
 from amem.cli.output import one_line
 from amem.egress import contexts
-from amem.egress.meter import report, sessions
+from amem.egress.reading import report, sessions
 from amem.launch.snapshot import Store
 from amem.ledger.task import Task
 from amem.model.ids import is_id

@@ -39,7 +39,7 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
     flags.owner_alone(context, "what was spent")
     if reconcile:
         return _reconcile(context, since)
-    from amem.egress import meter
+    from amem.egress import reading
     from amem.reports import cost
 
     chosen = by or ("session", "task")
@@ -48,11 +48,11 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
     sections: dict[str, Any] = {}
     for key in ("session", "day"):
         if key in chosen:
-            rows = meter.report(context.root, (key, "model"), since=since, zone=zone)
+            rows = reading.report(context.root, (key, "model"), since=since, zone=zone)
             sections[key] = list(cost.costs(rows, key, prices).items())[:most]
     if "task" in chosen:
         # A task's session may have begun before `--since`, and its cost is the whole of it.
-        sessions = cost.costs(meter.report(context.root, ("session", "model")), "session", prices)
+        sessions = cost.costs(reading.report(context.root, ("session", "model")), "session", prices)
         closings = list(_closings(context))
         shares = cost.task_costs([closing for closing, _ in closings], sessions)
         after_ms = since.timestamp() * 1000 if since is not None else 0
@@ -64,7 +64,7 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
     if told and sys.stdout.isatty():
         from amem.reports import spark
 
-        daily = cost.costs(meter.report(context.root, ("day", "model"), since=since, zone=zone), "day", prices)
+        daily = cost.costs(reading.report(context.root, ("day", "model"), since=since, zone=zone), "day", prices)
         told += filter(None, [spark.days({day: float(found.usd) for day, found in daily.items()}, "dollars")])
     print("\n\n".join(told)) if told else print("nothing was spent yet", file=sys.stderr)
     return 0
@@ -73,7 +73,7 @@ def command(context: Context, by: tuple[str, ...], since: datetime | None, limit
 def _reconcile(context: Context, since: datetime | None) -> int:
     import json
 
-    from amem.egress import meter
+    from amem.egress import reading
     from amem.egress.way import GATEWAY
     from amem.reports import cost
 
@@ -81,7 +81,7 @@ def _reconcile(context: Context, since: datetime | None) -> int:
         log = cost.spend_log(json.load(sys.stdin), clock.stamp(since) if since is not None else None)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--reconcile: stdin is no spend log: {error}", hint="make local-spend | amem cost --reconcile") from error
-    ours = meter.report(context.root, ("model",), since=since, source=ObservedBy.EGRESS, destination=GATEWAY)
+    ours = reading.report(context.root, ("model",), since=since, source=ObservedBy.EGRESS, destination=GATEWAY)
     found = cost.reconcile(ours, log)
     if context.flags.json:
         print_json({"reconciled": [one.shown() for one in found]})

@@ -125,9 +125,9 @@ def _backends(context: Context, asked: str | None) -> Iterator[Line]:
 
 def _unconfined(context: Context) -> Line:
     """A session without a sandbox could change what the root holds, so those that were are named for good."""
-    from amem.egress import meter
+    from amem.egress import reading
 
-    ran = [row for row in meter.sessions(context.where) if row["backend"] == backends.UNCONFINED.name]
+    ran = [row for row in reading.sessions(context.where) if row["backend"] == backends.UNCONFINED.name]
     if ran and context.principal != context.grants.owner:
         ran = [row for row in ran if row["domain"] in context.domains]
     if not ran:
@@ -290,10 +290,10 @@ def _alarms(context: Context) -> Iterator[Line]:
         return
     from datetime import timedelta
 
-    from amem.egress import identity, meter
+    from amem.egress import identity, reading
     from amem.model import clock
 
-    for found in meter.alarms(context.root, clock.now() - timedelta(days=ALARM_DAYS)):
+    for found in reading.alarms(context.root, clock.now() - timedelta(days=ALARM_DAYS)):
         yield Line("egress", "answers", "weak", identity.sentence(*found), f"amem usage --since {ALARM_DAYS}d --by session --by model")
 
 

@@ -173,11 +173,11 @@ def to_stderr(stream: int, data: bytes) -> None:
 
 def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
     """Session + what came of it."""
-    from amem.egress import meter
+    from amem.egress import reading
 
-    usage = meter.report(context.root, session=outcome.session)
+    usage = reading.report(context.root, session=outcome.session)
     found = {
-        **meter.sessions(context.root, session=outcome.session)[0],
+        **reading.sessions(context.root, session=outcome.session)[0],
         "answer": outcome.answer,
         "harness_exit": outcome.harness_exit,
         "handoffs": list(outcome.handoffs),

@@ -94,15 +94,15 @@ def _retrieval(context: Context, within: "Filter", live: "list[Row]", query: str
 
 
 def _logs(context: Context, domains: Sequence[str], since: datetime | None) -> "tuple[list[Funnel], dict[str, Metrics]]":
-    from amem.egress import meter
+    from amem.egress import reading
     from amem.logs import reader
     from amem.logs.schema import MemoryRead
     from amem.reports import savings
 
-    launched = {row["id"] for row in meter.sessions(context.root)}
+    launched = {row["id"] for row in reading.sessions(context.root)}
     after = clock.stamp(since) if since is not None else ""
     read = savings.reads(reader.events(context.root.state / MemoryRead.log), launched, domains, after)
-    rows = savings.funnel(read, meter.report(context.root, ("session",)))
+    rows = savings.funnel(read, reading.report(context.root, ("session",)))
     handoffs, completed = _handoffs(context, read), Counter(_completed(context, domains)) if read else Counter[str]()
     return rows, {row.session: savings.metrics(read[row.session], handoffs.get(row.session), completed[row.session]) for row in rows}
 

@@ -211,10 +211,10 @@ def sessions(context: Context, *, session: str | None = None, since: datetime | 
     """Sessions, newest first; a person other than the owner sees those of the domains with a grant.
 
     One whose launcher died without a word is `ended`, with the reason `lost`."""
-    from amem.egress import meter
+    from amem.egress import reading
     from amem.launch.presence import is_running
 
-    found = meter.sessions(context.root, session=session, since=since)
+    found = reading.sessions(context.root, session=session, since=since)
     if context.principal != context.grants.owner:
         found = [row for row in found if context.grants.grant(row["domain"], context.principal) is not None]
     for row in found:

@@ -29,7 +29,7 @@ def command(context: Context, by: tuple[str, ...], session: str | None, source: 
     nothing. An alarm is an answer from another model or backend than was asked for: amem doctor names them. A day is one of the zone
     in grants.toml ([spend] zone, else UTC).
     """
-    from amem.egress.meter import report
+    from amem.egress.reading import report
 
     flags.owner_alone(context, "what was used")
     zone = flags.zone(context)

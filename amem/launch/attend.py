@@ -212,9 +212,9 @@ def _count(sitting: Sitting) -> None:
 
 def _alarms(sitting: Sitting) -> list[str]:
     """What a person should know of who answered the session's calls."""
-    from amem.egress import identity, meter
+    from amem.egress import identity, reading
 
-    return [identity.sentence(*found) for found in meter.alarms(sitting.work.root, session=sitting.ready.id)]
+    return [identity.sentence(*found) for found in reading.alarms(sitting.work.root, session=sitting.ready.id)]
 
 
 def _left(outcome: Outcome, session: "Session | None", filed: "Filed") -> None:

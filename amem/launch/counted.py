@@ -55,9 +55,9 @@ def _files(home: str, patterns: tuple[str, ...], shape: str | None = None) -> It
 
 def keep(root: "Root", ready: "Prepared", task: str | None, counted: Counted) -> None:
     """Write the account into the usage store, unless the egress metered this session. Raises database.Error."""
-    from amem.egress import meter
+    from amem.egress import meter, reading
 
-    metered = meter.report(root, session=ready.id, source=ObservedBy.EGRESS)
+    metered = reading.report(root, session=ready.id, source=ObservedBy.EGRESS)
     if not counted.models or any(row["input"] or row["output"] for row in metered):
         return
     plan, at = ready.plan, clock.stamp(clock.now())

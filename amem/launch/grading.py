@@ -103,9 +103,9 @@ def judge(
 
 def _models(settings: run.Settings, session: str) -> set[str]:
     """The models that a session's calls asked for, or that answered them."""
-    from amem.egress import meter
+    from amem.egress import reading
 
-    return {row["model"] for row in meter.report(settings.root, ("model",), session=session) if row.get("model")}
+    return {row["model"] for row in reading.report(settings.root, ("model",), session=session) if row.get("model")}
 
 
 def _same(one: str, other: str) -> bool:

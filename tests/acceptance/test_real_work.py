@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from amem.egress.meter import spent
+from amem.egress.reading import spent
 from amem.settings.root import Root
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Done, Place

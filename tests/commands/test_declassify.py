@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from amem.egress import meter
+from amem.egress import meter, reading
 from amem.launch import trees
 from amem.model.label import Label
 from amem.settings.root import Root
@@ -71,7 +71,7 @@ def test_a_session_comes_down_with_what_it_wrote_and_its_part_of_the_tree(amem: 
     assert amem("declassify", "session", wrote, "--to", "public", "--why", "w", "--yes")[0] == 0
     assert path.read_bytes() != before
     assert trees.carried(root) == {str(tmp_path): Label.INTERNAL}
-    assert meter.sessions(root, session=wrote)[0]["label"] == "public"
+    assert reading.sessions(root, session=wrote)[0]["label"] == "public"
     assert amem("declassify", "session", "ses-zzzzzzzz", "--to", "public", "--why", "w", "--yes")[0] == 3
 
 

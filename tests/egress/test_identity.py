@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from amem.egress import meter
+from amem.egress import meter, reading
 from amem.egress.identity import SENTENCES, is_release
 from amem.egress.meter import CallRow, Meter
 from amem.logs.schema import PolicyDecision
@@ -82,7 +82,7 @@ def alarms(root: Root, batches: Sequence[Sequence[CallRow]]) -> list[str | None]
 def test_a_change_of_who_answers_is_an_alarm_once(tmp_path: Path, rows: list[CallRow], expected: list[str | None], apart: bool) -> None:
     assert alarms(Root(tmp_path), [[one] for one in rows] if apart else [rows]) == expected
     assert set(expected) - {None} <= set(SENTENCES)
-    [*_, found] = meter.report(Root(tmp_path), ("day",))
+    [*_, found] = reading.report(Root(tmp_path), ("day",))
     assert found.get("alarms", 0) == sum(one is not None for one in expected)
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from amem.egress import meter
+from amem.egress import meter, reading
 from amem.egress.identity import response_id_class
 from amem.egress.meter import CallRow, Meter
 from amem.model.call import Billing, ObservedBy
@@ -151,7 +151,7 @@ def test_usage_is_added_up_by_destination_and_model(root: Root) -> None:
         row(9, source=ObservedBy.HARNESS, billing=Billing.PLAN),
     )
     plain = {"destination": "demo", "source": "egress", "billing": "metered"}
-    assert meter.report(root) == [
+    assert reading.report(root) == [
         {
             **plain,
             "model": "m-1",
@@ -183,7 +183,7 @@ def test_usage_is_added_up_by_destination_and_model(root: Root) -> None:
 def test_what_a_harness_reports_is_kept_under_its_own_source(root: Root) -> None:
     recorded(root, row(1))
     meter.keep(root, [row(2, source=ObservedBy.HARNESS, billing=Billing.PLAN), row(1)])
-    assert [(found["source"], found["billing"], found["calls"]) for found in meter.report(root)] == [
+    assert [(found["source"], found["billing"], found["calls"]) for found in reading.report(root)] == [
         ("egress", "metered", 1),
         ("harness", "plan", 1),
     ]
@@ -195,7 +195,7 @@ def test_a_day_is_the_owners_also_when_it_has_23_or_25_hours(root: Root) -> None
     recorded(root, *(row(n, at=f"{instant}:59.999Z", status=200 + n) for n, instant in enumerate(instants)), row(9, at="no instant"))
 
     def days(zone: tzinfo) -> dict[str, int]:
-        return {found["day"]: found["calls"] for found in meter.report(root, ("day",), zone=zone)}
+        return {found["day"]: found["calls"] for found in reading.report(root, ("day",), zone=zone)}
 
     assert days(berlin) == {"2026-03-28": 1, "2026-03-29": 2, "2026-03-30": 1, "2026-10-25": 2, "no instant": 1}
     assert days(UTC) == {"2026-03-28": 2, "2026-03-29": 2, "2026-10-24": 1, "2026-10-25": 1, "no instant": 1}
@@ -204,17 +204,17 @@ def test_a_day_is_the_owners_also_when_it_has_23_or_25_hours(root: Root) -> None
 
 def test_usage_can_be_narrowed_and_grouped_otherwise(root: Root) -> None:
     recorded(root, row(1), row(11), row(12, session="ses-00000002"), row(13, source=ObservedBy.HARNESS))
-    by_day = meter.report(root, ("day",), source=ObservedBy.EGRESS)
+    by_day = reading.report(root, ("day",), source=ObservedBy.EGRESS)
     assert [(found["day"], found["calls"]) for found in by_day] == [("2026-11-02", 2), ("2026-11-01", 1)]
-    assert [found["calls"] for found in meter.report(root, ("session",), session="ses-00000002")] == [1]
-    assert [found["calls"] for found in meter.report(root, since=datetime(2026, 11, 2, tzinfo=UTC), source=ObservedBy.EGRESS)] == [2]
+    assert [found["calls"] for found in reading.report(root, ("session",), session="ses-00000002")] == [1]
+    assert [found["calls"] for found in reading.report(root, since=datetime(2026, 11, 2, tzinfo=UTC), source=ObservedBy.EGRESS)] == [2]
     with pytest.raises(ValueError, match="by:"):
-        meter.report(root, ("model; drop table calls",))
+        reading.report(root, ("model; drop table calls",))
 
 
 def test_a_root_without_calls_reports_nothing(root: Root) -> None:
-    assert meter.report(root) == []
-    assert meter.sessions(root) == []
+    assert reading.report(root) == []
+    assert reading.sessions(root) == []
 
 
 def started(root: Root, **changes: Any) -> None:
@@ -241,11 +241,11 @@ def started(root: Root, **changes: Any) -> None:
 def test_a_session_is_kept_with_what_it_used(root: Root) -> None:
     started(root)
     recorded(root, row(1), row(2))
-    [found] = meter.sessions(root)
+    [found] = reading.sessions(root)
     assert (found["state"], found["calls"], found["tokens"], found["metered"]) == ("running", 2, 36, True)
     meter.end_session(root, "ses-00000001", exit=4, ended_at="2026-11-01T00:01:00.000Z", reason="no handoff")
     meter.end_session(root, "ses-00000001", exit=0, ended_at="2026-11-01T00:02:00.000Z")
-    [found] = meter.sessions(root, session="ses-00000001")
+    [found] = reading.sessions(root, session="ses-00000001")
     assert (found["state"], found["exit"], found["reason"], found["ended_at"]) == ("ended", 4, "no handoff", "2026-11-01T00:01:00.000Z")
 
 
@@ -253,7 +253,7 @@ def test_a_sessions_label_only_rises(root: Root) -> None:
     started(root)
     for label, expected in (("internal", "internal"), ("public", "internal"), ("restricted", "restricted"), ("internal", "restricted")):
         meter.raise_label(root, "ses-00000001", label)
-        assert meter.sessions(root)[0]["label"] == expected
+        assert reading.sessions(root)[0]["label"] == expected
 
 
 def test_a_session_is_started_once_and_with_known_columns(root: Root) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 
-from amem.egress import meter, own
+from amem.egress import own, reading
 from amem.egress.breaker import FAILURES
 from amem.egress.own import Lane, Own, Role, Way
 from amem.egress.routes import Auth
@@ -231,7 +231,7 @@ def test_calls_for_a_session_count_towards_it(tmp_path: Path) -> None:
 
     with running() as provider:
         assert asyncio.run(run(provider.url)) == "ses-0123456z"
-    [row] = meter.report(Root(tmp_path), ("session",))
+    [row] = reading.report(Root(tmp_path), ("session",))
     assert (row["session"], row["calls"]) == ("ses-0123456z", 1)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from amem.egress import flow, meter, server
+from amem.egress import flow, reading, server
 from amem.egress.meter import Meter
 from amem.model.call import Dialect, Usage
 from amem.model.label import Label
@@ -98,7 +98,7 @@ def test_a_real_harness_works_through_the_egress_and_its_tokens_are_exact(
         assert "The last word: doc.md: Egress." in ran.stdout
         sums = provider.totals()
         assert set(sums) == {(dialect.value, model)}
-        [row] = meter.report(egress.root)
+        [row] = reading.report(egress.root)
         told: Usage = sums[(dialect.value, model)]
         assert (row["calls"], row["model"], "status" in row, "unmetered" in row) == (len(script["steps"]), model, False, False)
         assert (row["input"], row["output"], row["cache_read"], row["cache_write"], row.get("reasoning")) == (
@@ -123,7 +123,7 @@ def test_a_real_harness_over_the_ceiling_sends_nothing_says_why_and_stops(
         assert ran.returncode != 0
         assert provider.log == []
         assert "label internal is above the ceiling public of demo" in ran.stdout + ran.stderr
-        [row] = meter.report(egress.root)
+        [row] = reading.report(egress.root)
         # One call, whatever the harness does about other errors: none of them takes a permission error for one to try again.
         assert (row["calls"], row["status"]) == (1, {"403": 1})
         assert [allowed for _, allowed in egress.door.log] == [False]

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from amem.egress import meter
+from amem.egress import meter, reading
 from amem.harnesses import registry
 from amem.launch import counted
 from amem.launch.plan import Asked, plan
@@ -61,7 +61,7 @@ def test_codexs_rollout_becomes_a_row_in_its_name_on_the_plan(root: Root, tmp_pa
     left(session, ROLLOUT, (TRANSCRIPTS / "codex.jsonl").read_bytes())
     found = counted.read(session)
     counted.keep(root, session, None, found)
-    [row] = meter.report(root, ("session", "model"))
+    [row] = reading.report(root, ("session", "model"))
     assert (row["source"], row["billing"], row["model"]) == (ObservedBy.HARNESS, Billing.PLAN, "gpt-5.1-codex")
     assert (row["input"], row["output"], row["cache_read"], row["reasoning"]) == (1610, 60, 400, 14)
     assert counted.sentence(found.window) == "12.5 % of the plan's window of 5 hours is used, says the harness"
@@ -76,7 +76,7 @@ def test_what_was_metered_is_not_counted_again(root: Root, tmp_path: Path) -> No
     )  # fmt: skip
     meter.keep(root, [seen])
     counted.keep(root, session, None, counted.read(session))
-    assert [row["source"] for row in meter.report(root, ("session",))] == ["egress"]
+    assert [row["source"] for row in reading.report(root, ("session",))] == ["egress"]
 
 
 def test_calls_that_were_refused_or_a_tunnel_leave_its_word_the_only_one(root: Root, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_calls_that_were_refused_or_a_tunnel_leave_its_word_the_only_one(root: R
     ]
     meter.keep(root, rows)
     counted.keep(root, session, None, counted.read(session))
-    assert [row["input"] for row in meter.report(root, ("session",), source=ObservedBy.HARNESS)] == [1610]
+    assert [row["input"] for row in reading.report(root, ("session",), source=ObservedBy.HARNESS)] == [1610]
 
 
 def test_what_a_sandbox_left_is_read_as_hostile(root: Root, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_a_sandbox_left_is_read_as_hostile(root: Root, tmp_path: Path) -> N
 def test_a_harness_that_leaves_nothing_leaves_no_row(root: Root, tmp_path: Path) -> None:
     session = ready(root, tmp_path, "muse")
     counted.keep(root, session, None, counted.read(session))
-    assert meter.report(root) == []
+    assert reading.report(root) == []
 
 
 def test_no_more_is_read_than_all_of_it_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-from amem.egress import meter
+from amem.egress import reading
 from amem.egress.reserve import LEASE, Reservations
 from amem.model import clock
 from amem.model.call import Dialect
@@ -138,7 +138,7 @@ def post(url: str) -> int:
 def settled(root: Root, calls: int, within_s: float = 60.0) -> None:
     """Wait until so many answered calls have their rows."""
     until = time.monotonic() + within_s
-    while sum(row["calls"] - sum(row.get("status", {}).values()) for row in meter.report(root)) < calls:
+    while sum(row["calls"] - sum(row.get("status", {}).values()) for row in reading.report(root)) < calls:
         assert time.monotonic() < until
         time.sleep(0.01)
 
