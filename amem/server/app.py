@@ -157,7 +157,7 @@ class McpApp:
         # The manager's task group must be left by the task that entered it.
         try:
             build = await asyncio.to_thread(_import)
-            manager = build(self)
+            manager = build(self, BODY_LIMIT_BYTES)
             async with manager.run():
                 ready.set_result(manager)
                 await self._stopping.wait()
@@ -197,66 +197,10 @@ def application(memory: Memory, session: Session, **how: Any) -> web.Application
     return app
 
 
-def _import() -> "Callable[[McpApp], StreamableHTTPSessionManager]":
-    from mcp import types
-    from mcp.server import Server, ServerRequestContext
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from mcp.server.transport_security import TransportSecuritySettings
+def _import() -> "Callable[[McpApp, int], StreamableHTTPSessionManager]":
+    from amem.server import sdk
 
-    from amem import __version__
-
-    def build(mcp: McpApp) -> StreamableHTTPSessionManager:
-        listed = [
-            types.Tool(
-                name=name,
-                description=tool.description,
-                input_schema=dict(tool.schema),
-                annotations=types.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False),
-            )
-            for name, tool in mcp.table.items()
-        ]
-
-        async def list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-            mcp.listed()
-            return types.ListToolsResult(tools=listed)
-
-        async def call_tool(_: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
-            reply = await mcp.call(params.name, params.arguments)
-            blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in replies.blocks(reply)]
-            return types.CallToolResult(content=blocks, is_error=reply.refused)
-
-        # Empty, and there: several harnesses ask for them whatever the server says it has.
-        async def list_prompts(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-            return types.ListPromptsResult(prompts=[])
-
-        async def list_resources(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-            return types.ListResourcesResult(resources=[])
-
-        async def list_templates(
-            _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-        ) -> types.ListResourceTemplatesResult:
-            return types.ListResourceTemplatesResult(resource_templates=[])
-
-        server: Server[Any] = Server(
-            "memory",
-            version=__version__,
-            instructions=mcp.instructions,
-            on_list_tools=list_tools,
-            on_call_tool=call_tool,
-            on_list_prompts=list_prompts,
-            on_list_resources=list_resources,
-            on_list_resource_templates=list_templates,
-        )
-        return StreamableHTTPSessionManager(
-            server,
-            stateless=True,
-            json_response=True,
-            max_request_body_size=BODY_LIMIT_BYTES,
-            # A page that a name was rebound to sends another Host; "localhost" alone is what clients of a Unix socket send.
-            security_settings=TransportSecuritySettings(allowed_hosts=["localhost", "localhost:*", "127.0.0.1", "127.0.0.1:*"]),
-        )
-
-    return build
+    return sdk.manager
 
 
 def _same_origin(request: web.Request) -> bool:

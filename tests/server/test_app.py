@@ -173,7 +173,7 @@ def test_body_above_the_limit_is_refused(memory: Memory, monkeypatch: pytest.Mon
 def test_requests_before_the_server_is_imported_wait(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     real, asked, release = served._import, threading.Event(), threading.Event()
 
-    def slow() -> Callable[[McpApp], Any]:
+    def slow() -> Callable[[McpApp, int], Any]:
         asked.set()
         release.wait()
         return real()
@@ -199,7 +199,7 @@ def test_requests_before_the_server_is_imported_wait(memory: Memory, monkeypatch
 
 
 def test_server_that_cannot_start_says_so_and_the_rest_is_served(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Callable[[McpApp], Any]:
+    def broken() -> Callable[[McpApp, int], Any]:
         raise ImportError("no module named mcp")
 
     monkeypatch.setattr(served, "_import", broken)
