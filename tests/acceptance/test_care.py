@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -243,7 +244,7 @@ def test_a_tree_carries_the_label_of_the_sessions_that_could_write_it(repo: Plac
 SERVE = """
 import socket, threading
 listener = socket.create_server(("127.0.0.1", {port}), backlog=200)
-print("up", flush=True)
+print(listener.getsockname()[1], flush=True)
 def answer(connection):
     with connection:
         data = connection.makefile("rb").read()
@@ -254,17 +255,22 @@ while True:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """One below those that the kernel hands out: nobody else gets it until the session asks for it."""
+    handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(handed_out // 2, handed_out), 50):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("every port that was tried is in use")
 
 
 def test_a_port_inside_is_reached_on_the_host_for_as_long_as_the_session_runs(repo: Place) -> None:
     """More connections one after another than there are sockets: each goes back when its connection ends."""
     port = free_port()
     words = repo.command("launch", "--harness", "command", *repo.launch_flags(), "--port", str(port), "--", sys.executable, "-c")
-    with subprocess.Popen([*words, SERVE.format(port=port)], cwd=PROJECT, env=repo.environment, stdout=subprocess.PIPE) as session:
-        assert session.stdout is not None and session.stdout.readline() == b"up\n"
+    command = [*words, SERVE.format(port=port)]
+    with subprocess.Popen(command, cwd=PROJECT, env=repo.environment, stdout=subprocess.PIPE) as session, contextlib.ExitStack() as ends:
+        ends.callback(session.kill)
+        assert session.stdout is not None and int(session.stdout.readline()) == port
         for number in range(SOCKETS + 10):
             with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
                 sent = b"%d" % number * 30_000
@@ -280,9 +286,11 @@ def test_a_port_inside_is_reached_on_the_host_for_as_long_as_the_session_runs(re
 
 def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Place) -> None:
     ask = "import socket; c = socket.create_connection(('127.0.0.1', {port}), 20); c.sendall(b'abc'); c.shutdown(1); print(c.recv(9))"
-    port = free_port()
-    with subprocess.Popen([sys.executable, "-c", SERVE.format(port=port)], stdout=subprocess.PIPE) as service:
-        assert service.stdout is not None and service.stdout.readline() == b"up\n"
+    serve = [sys.executable, "-c", SERVE.format(port=0)]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE) as service, contextlib.ExitStack() as ends:
+        ends.callback(service.kill)
+        assert service.stdout is not None
+        port = int(service.stdout.readline())
         script = ask.format(port=port)
         named = repo.launch("--host-port", str(port), "--", sys.executable, "-c", script)
         assert (named.code, named.out) == (0, "b'cba'\n"), named.err
@@ -290,7 +298,6 @@ def test_a_port_of_the_host_is_reached_inside_only_where_it_was_named(repo: Plac
         assert refused.code == 1 and "ConnectionRefusedError" in refused.err
         taken = repo.launch("--port", str(port), "--", "true")
         assert (taken.code, "in use" in taken.err, "ss -ltnp" in taken.err) == (1, True, True), taken.err
-        service.terminate()
     assert [(line["port"], line["of"]) for line in repo.log("sessions.jsonl")] == [(port, "host")]
     assert repo.launch("--port", "7431", "--", "true").code == 2
 

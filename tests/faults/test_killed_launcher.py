@@ -46,9 +46,9 @@ def _state(pid: int) -> str:
         return ""
 
 
-def gone_within(pids: set[int], seconds: float) -> bool:
-    """Wait until none of them runs, at most this long."""
-    until = time.monotonic() + seconds
+def gone(pids: set[int]) -> bool:
+    """Wait until none of them runs, for as long as a busy machine may need to end what was told to."""
+    until = time.monotonic() + 20
     while alive(pids):
         if time.monotonic() > until:
             return False
@@ -92,7 +92,7 @@ def test_a_killed_launcher_leaves_nothing_and_the_next_launch_works(place: Place
         seen |= descendants(launcher.pid)
         launcher.kill()
         launcher.wait()
-        assert gone_within(seen, 1.0), f"moment {moment}: {alive(seen)} are left"
+        assert gone(seen), f"moment {moment}: {alive(seen)} are left"
     whole(place)
     running = place.amem("session", "list", "--state", "running", "--json").json["sessions"]
     assert running == [], "a session whose launcher died is not running"
@@ -118,6 +118,6 @@ def test_stop_ends_a_session_and_what_ignores_the_signal(place: Place, provider:
     _, err = launcher.communicate(timeout=30)
     assert launcher.returncode == 137, err
     assert "the session was stopped: enough" in err
-    assert gone_within(inside, 1.0)
+    assert gone(inside)
     assert place.amem("session", "show", session, "--json").json["reason"] == "stopped"
     assert place.amem("session", "stop", session).code == 3
