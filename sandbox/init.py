@@ -61,7 +61,9 @@ class Context:
         self.adopted = False
         """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
-        """Descriptors for the launcher, which go out with the next message: listeners, sockets, the output pipes of a headless run."""
+        """Descriptors for the launcher, which go out in one message: listeners, sockets, the output pipes of a headless run."""
+        self.open_files: int | None = None
+        """What the harness may have open."""
 
 
 def send(link: _socket.socket, message: tuple[object, ...], fds: list[int] | None = None) -> None:
@@ -106,6 +108,8 @@ def _let_go_of_terminal() -> None:
 def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     argv, env, cwd = run
     assert isinstance(argv, tuple) and isinstance(env, tuple) and isinstance(cwd, str)
+    pipes = _pipes(context) if headless else ()
+    _hand_over(context)
     word = context.link.recv(1)
     if not word:
         return 137  # the launcher has gone, or let it be
@@ -118,14 +122,14 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
         os.chdir(cwd)
         program = _find(argv[0], environment.get("PATH", ""))
         if headless:
-            harness = _spawn_headless(program, argv, environment, context)
+            harness = _spawn_headless(program, argv, environment, pipes)
         else:
             harness = _spawn_on_terminal(program, argv, environment, in_front)
     except OSError as error:
         code = 127 if error.errno in (errno.ENOENT, errno.ENOTDIR) else 126
-        _hand_over(context, ("exit", code, error.errno or 0))
+        send(context.link, ("exit", code, error.errno or 0))
         return code
-    _hand_over(context, ("running", *context.warnings))
+    send(context.link, ("running", *context.warnings))
     poll = select.poll()
     poll.register(wake_read, select.POLLIN)
     poll.register(context.link.fileno(), select.POLLIN)
@@ -246,12 +250,23 @@ def _memory_files(pid: str) -> dict[int, int]:
     return found
 
 
-def _hand_over(context: Context, message: tuple[object, ...]) -> None:
-    """One message with every descriptor, not one for each: the launcher is woken once."""
-    send(context.link, message, context.passing)
+def _pipes(context: Context) -> tuple[int, int]:
+    """Where a headless harness writes; the other ends are for the launcher."""
+    (out_read, out_write), (err_read, err_write) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    context.passing += [out_read, err_read]
+    return out_write, err_write
+
+
+def _hand_over(context: Context) -> None:
+    """Every descriptor in one message, before the limit that the harness gets is this process's own: what other sessions have under way
+    counts as well, and whoever is below that may send none."""
+    if context.passing:
+        send(context.link, ("made",), context.passing)
     for fd in context.passing:
         os.close(fd)
     context.passing.clear()
+    if context.open_files is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (context.open_files, context.open_files))
 
 
 def _reap(context: Context, harness: int) -> int | None:
@@ -303,15 +318,12 @@ def _find(program: str, path: str) -> str:
     raise PermissionError(errno.EACCES, "not executable", program) if found else FileNotFoundError(errno.ENOENT, "not found", program)
 
 
-def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], context: Context) -> int:
+def _spawn_headless(program: str, argv: tuple[str, ...], env: dict[str, str], pipes: tuple[int, ...]) -> int:
     """A new session, /dev/null as input, pipes as output: a redirected file would be open to the harness through /proc/self/fd."""
-    out_read, out_write = os.pipe2(os.O_CLOEXEC)
-    err_read, err_write = os.pipe2(os.O_CLOEXEC)
-    context.passing += [out_read, err_read]
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    moves = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, out_write, 1), (os.POSIX_SPAWN_DUP2, err_write, 2)]
+    moves = [(os.POSIX_SPAWN_DUP2, fd, stream) for stream, fd in enumerate((null, *pipes))]
     pid = os.posix_spawn(program, argv, env, file_actions=moves, setsid=True, setsigmask=(), setsigdef=_SIGNALS)
-    for fd in (out_write, err_write, null):
+    for fd in (*pipes, null):
         os.close(fd)
     return pid
 
@@ -488,7 +500,10 @@ def _limits(context: Context, *pairs: tuple[str, int]) -> None:
     for name, value in pairs:
         most = resource.getrlimit(_RLIMITS[name])[1]
         bound = value if most == resource.RLIM_INFINITY else min(value, most)
-        resource.setrlimit(_RLIMITS[name], (bound, bound))
+        if name == "NOFILE":
+            context.open_files = bound  # in force once the descriptors for the launcher are out
+        else:
+            resource.setrlimit(_RLIMITS[name], (bound, bound))
 
 
 def _descriptors(context: Context) -> None:

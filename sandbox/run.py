@@ -138,16 +138,16 @@ class Running:
         match message:
             case ["pid", pid]:
                 self.pid, self._pidfd = int(pid), fds.pop(0)
+            case ["made"]:
+                self._accept(fds)
             case ["running", *warnings]:
                 self._started, self.warnings = True, tuple(warnings)
-                self._accept(fds)
             case ["limit", "memory" | "processes" as name]:
                 self.limit = name
             case ["stopped", number]:
                 self._stopped_by = int(number)
             case ["exit", code, number]:
                 self.exit_code, self.exec_errno = int(code), int(number)
-                self._accept(fds)
             case ["failed", verb, number, why, name]:
                 raise causes.error(verb, int(number), why, name)
             case ["unplanned", step, why, hint]:
@@ -156,13 +156,12 @@ class Running:
                 raise SandboxError("link", f"an unknown message: {message[0]}")
 
     def _accept(self, fds: list[int]) -> None:
-        """The listeners, the sockets, then the output pipes of a headless run; none the second time."""
-        if fds:
-            own, listeners, sockets = self._passed
-            if own:
-                self.listener_fd = fds.pop(0)
-            self.host_port_fds = tuple(fds.pop(0) for _ in range(listeners))
-            self.socket_fds = tuple(fds.pop(0) for _ in range(sockets))
+        """The listeners, the sockets, then the output pipes of a headless run."""
+        own, listeners, sockets = self._passed
+        if own:
+            self.listener_fd = fds.pop(0)
+        self.host_port_fds = tuple(fds.pop(0) for _ in range(listeners))
+        self.socket_fds = tuple(fds.pop(0) for _ in range(sockets))
         if len(fds) >= 2:
             self.stdout_fd, self.stderr_fd = fds.pop(0), fds.pop(0)
 

@@ -11,6 +11,7 @@ import _signal  # type: ignore[import-not-found]  # `signal` itself pulls in enu
 import _socket
 import marshal
 import os
+import resource
 import select
 
 from amem.sandbox import calls, init, mounts, network
@@ -120,8 +121,14 @@ def _changed(mounts_watch: int) -> bool:
 
 
 def stand_aside() -> None:
-    """Leave the launcher's process group: the terminal's signals are for the launcher, which passes them on as it sees fit."""
+    """Leave the launcher's process group: the terminal's signals are for the launcher, which passes them on as it sees fit.
+
+    And take the whole limit of open files: the kernel lets nobody send a descriptor who has fewer than all of a user's programs have under
+    way, and a session may have as many as its own limit, which is mostly above the usual one.
+    """
     os.setpgid(0, 0)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for number in _TERMINAL_SIGNALS:
         _signal.signal(number, _signal.SIG_IGN)
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
