@@ -6,7 +6,6 @@ Nothing here rescores, admits or invalidates; whether what a session files start
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from amem.egress import reading
 from amem.ledger import views
 from amem.ledger.draft import DEFAULT_PRIORITY, Draft
 from amem.ledger.reading import Filter
@@ -220,6 +219,8 @@ def _over_budget(memory: Memory, task: Task) -> str | None:
     """Why a task that goes back undone is not for the next worker: what it may cost is spent."""
     if task.budget_tokens is None:
         return None
+    from amem.egress import reading
+
     used = reading.spent(memory.root, task.id)
     return f"its budget of {task.budget_tokens} tokens is spent: {used} were used" if used >= task.budget_tokens else None
 
