@@ -20,6 +20,8 @@ State = Literal["ok", "weak", "missing", "not_proven"]
 
 OLDEST_KERNEL = (5, 12)
 """mount_setattr(2) with idmapped mounts."""
+_TRIED_S = 10.0
+"""How long making a sandbox, and the end of what runs in it, are waited for."""
 
 
 class Check(NamedTuple):
@@ -50,13 +52,13 @@ def checks() -> list[Check]:
     ]
 
 
-def launches(timeout_s: float = 10.0) -> Check:
+def launches() -> Check:
     """Make a whole sandbox and run `true` in it."""
     name = "user namespaces"
     stage = fork_stage()
     base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))
     try:
-        code = _try(stage, base, timeout_s)
+        code = _try(stage, base)
     except SandboxError as error:
         return Check("backend", name, "missing", error.message, error.hint if error.hint not in (None, "amem doctor") else "")
     finally:
@@ -67,13 +69,13 @@ def launches(timeout_s: float = 10.0) -> Check:
     return Check("backend", name, "ok", "a whole sandbox was made and a program ran in it")
 
 
-def _try(stage: Stage, base: str, timeout_s: float) -> int:
+def _try(stage: Stage, base: str) -> int:
     for folder in ("work", "home"):
         os.mkdir(f"{base}/{folder}", 0o700)
     env = tuple(base_env({}, HOME, "agent", surroundings.search_path()).items())
     spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
-    running = stage.start(spec, timeout_s=timeout_s)
-    code = running.wait(lambda stream, data: None, timeout_s)
+    running = stage.start(spec, timeout_s=_TRIED_S)
+    code = running.wait(lambda stream, data: None, _TRIED_S)
     os.close(running.listener_fd)
     return code
 

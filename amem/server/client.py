@@ -16,6 +16,7 @@ from amem.typed import Any, NamedTuple
 
 PROTOCOL = "2025-06-18"
 ANSWER_LIMIT_BYTES = 16 << 20
+TIMEOUT_S = 60.0
 
 
 class Answer(NamedTuple):
@@ -30,9 +31,8 @@ class Client:
     """A connection to a memory server at `http://host:port/path`: over TCP, a Unix socket (`socket_path`), or what `dial` connects."""
 
     def __init__(
-        self, url: str, *, token: str | None = None, socket_path: str | None = None, dial: Callable[[], socket.socket] | None = None,
-        timeout_s: float = 60.0,
-    ) -> None:  # fmt: skip
+        self, url: str, *, token: str | None = None, socket_path: str | None = None, dial: Callable[[], socket.socket] | None = None
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
             raise UnavailableError(f"{url}: a memory server is reached over http on this machine")
@@ -40,9 +40,7 @@ class Client:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._connection = _Connection(
-            parts.hostname, parts.port, dial or (_unix(socket_path, timeout_s) if socket_path else None), timeout_s
-        )
+        self._connection = _Connection(parts.hostname, parts.port, dial or (_unix(socket_path) if socket_path else None))
         self._ids = itertools.count(1)
         self.instructions: str | None = None
         """What the server says about its tools, after `open`."""
@@ -114,8 +112,8 @@ class Client:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, host: str, port: int | None, dial: Callable[[], socket.socket] | None, timeout_s: float) -> None:
-        super().__init__(host, port, timeout=timeout_s)
+    def __init__(self, host: str, port: int | None, dial: Callable[[], socket.socket] | None) -> None:
+        super().__init__(host, port, timeout=TIMEOUT_S)
         self._dial = dial
 
     def connect(self) -> None:
@@ -126,11 +124,11 @@ class _Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
 
 
-def _unix(path: str, timeout_s: float) -> Callable[[], socket.socket]:
+def _unix(path: str) -> Callable[[], socket.socket]:
     def dial() -> socket.socket:
         found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            found.settimeout(timeout_s)
+            found.settimeout(TIMEOUT_S)
             found.connect(path)
         except OSError:
             found.close()
