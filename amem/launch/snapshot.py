@@ -215,7 +215,17 @@ class Store:
             self._git("init", "-q", "--bare", "--template=", "--object-format=sha256", str(self._path))
         with open(self._path / "amem-lock", "wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            self._sweep()
+            try:
+                yield
+            except BaseException:
+                self._sweep()
+                raise
+
+    def _sweep(self) -> None:
+        """Take away what a git that could not end left, as where the disk was full; it would hold that disk for two weeks."""
+        for path in (*self._path.glob("objects/pack/tmp_*"), *self._path.glob("fast_import_crash_*")):
+            path.unlink(missing_ok=True)
 
     @contextmanager
     def _importing(self) -> Iterator[IO[bytes]]:
@@ -227,7 +237,8 @@ class Store:
                 process.stdin.close()
             why = process.stderr.read()
             if process.wait() != 0:
-                raise UnavailableError(f"no snapshot of {self.workdir}: git fast-import: {why.decode(errors='replace').strip()}")
+                first = why.decode(errors="replace").strip().partition("\n")[0]  # what follows is of a report of the crash, which goes
+                raise UnavailableError(f"no snapshot of {self.workdir}: git fast-import: {first}", hint="df -h; df -i")
 
     def _git(self, *words: str) -> bytes:
         with self._run(*words) as process:

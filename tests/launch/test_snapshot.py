@@ -2,9 +2,11 @@
 
 import marshal
 import os
+import resource
 import stat
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -362,6 +364,20 @@ def test_names_that_git_takes_for_none_hide_nothing_and_spoil_no_snapshot(tree: 
     (tree / ".gitmodules").write_text("[submodule]")
     store(tree).take("ses-1", "after")
     assert [change.path for change in store(tree).changes("ses-1")] == [".gitmodules"]
+
+
+def test_a_snapshot_that_failed_leaves_nothing_on_the_disk(tree: Path) -> None:
+    """As where the disk is full: git keeps what it has of the pack, and a report of the crash."""
+    kept = session(tree, "true")
+    (tree / "large").write_bytes(os.urandom(4 << 20))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            subprocess, "Popen", partial(subprocess.Popen, preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (2 << 20, -1)))
+        )
+        with pytest.raises(UnavailableError, match="no snapshot of"):
+            kept.take("ses-2", "before")
+    [path] = (tree.parent / "root" / "state" / "snapshots").iterdir()
+    assert not [*path.rglob("tmp_*"), *path.glob("fast_import_crash_*")]
 
 
 def test_without_a_snapshot_there_is_nothing_to_show(tree: Path) -> None:
