@@ -33,9 +33,12 @@ def repeated(work: Work, kind: type[ev.Event], task: str, by: str, fence: int) -
     return work.get(task) if last is not None and (last[1], last[3], last[5]) == (kind.kind, by, fence) else None
 
 
-def closed_by(task: Task, fence: int) -> bool:
-    """Whether this claim completed it."""
-    return task.status is Status.COMPLETED and task.fence == fence
+def judged(work: Work, task: str, fence: int | None, session: str | None) -> Task | Refused:
+    """The task, if this claim holds it or has completed it: what its checks or a grader found may come after that. Without one, any."""
+    found = work.get(task)
+    if fence is None or found.held(fence, work.at(found), session) or (found.status is Status.COMPLETED and found.fence == fence):
+        return found
+    return stale(found, fence, session, work.at(found))
 
 
 def give_back(work: Work, task: Task) -> Task:

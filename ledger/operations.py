@@ -13,7 +13,7 @@ from amem.ledger import promotions, rank, rows
 from amem.ledger.backend import Backend, Tx
 from amem.ledger.draft import MAX_DEPENDENCIES, Draft, digest, prose
 from amem.ledger.filing import admit_task, again, file, move, resume, spawn, standing
-from amem.ledger.holding import closed_by, give_back, held, repeated, stale, sweep
+from amem.ledger.holding import give_back, held, judged, repeated, sweep
 from amem.ledger.projection import BLOCKER_RUNS
 from amem.ledger.rank import DEFAULT, Move, Rubric
 from amem.ledger.reading import Reading
@@ -362,9 +362,9 @@ class Operations(Reading):
             raise UsageError(f"check state {state!r}: expected {', '.join(CHECK_STATES)}")
 
         def act(work: Work) -> Task | Refused:
-            found = work.get(task)
-            if fence is not None and not found.held(fence, work.at(found), session) and not closed_by(found, fence):
-                return stale(found, fence, session, work.at(found))
+            found = judged(work, task, fence, session)
+            if isinstance(found, Refused):
+                return found
             return work.do(ev.Checked(task=task, by=by, at_ms=work.at(found), fence=fence or 0, state=state, tree=tree, exits=exits))
 
         return self._change(ids_domain(task), act)
@@ -375,9 +375,9 @@ class Operations(Reading):
             raise UsageError(f"verdict {verdict!r}: expected {', '.join(VERDICTS)}")
 
         def act(work: Work) -> Task | Refused:
-            found = work.get(task)
-            if fence is not None and not found.held(fence, work.at(found), None) and not closed_by(found, fence):
-                return stale(found, fence, None, work.at(found))
+            found = judged(work, task, fence, None)
+            if isinstance(found, Refused):
+                return found
             return work.do(ev.Graded(task=task, by=by, at_ms=work.at(found), fence=fence or 0, verdict=verdict, round=round, grader=grader))
 
         return self._change(ids_domain(task), act)
