@@ -57,7 +57,7 @@ class Context:
         self.bounds: tuple[int, int] | None = None
         """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
         self.shared = 0
-        """Bytes of shared memory on the whole machine when it started."""
+        """What `_shared_of_all` said when it started."""
         self.adopted = False
         """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
@@ -158,8 +158,8 @@ def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
 
     The kernel bounds each process's private memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all,
     nor what processes share, but a cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the
-    kernel's own limits alone. What each process has resident is read first; only where that is too much, with all the shared memory that
-    came to this machine meanwhile, is it looked at whose it is.
+    kernel's own limits alone. What each process has resident is read first; only where that is too much, with all the shared memory and
+    page tables that came to this machine meanwhile, is it looked at whose they are.
     """
     memory, tasks = _together(_resident)
     came = max(0, _shared_of_all() - context.shared)
@@ -190,14 +190,20 @@ def _resident(pid: str) -> int:
 
 
 def _shared_of_all() -> int:
-    """Bytes of shared memory and of tmpfs files on this machine, whoever has them."""
-    with open("/proc/meminfo", "rb") as meminfo:
-        return next((int(line.split()[1]) << 10 for line in meminfo if line.startswith(b"Shmem:")), 0)
+    """Bytes of shared memory, of tmpfs files and of page tables on this machine, whoever has them."""
+    return _sizes("/proc/meminfo", b"Shmem:", b"PageTables:")
+
+
+def _sizes(path: str, *names: bytes) -> int:
+    """The sum of lines such as `Shmem: 4 kB`, in bytes."""
+    with open(path, "rb") as lines:
+        return sum(int(line.split()[1]) for line in lines if line.startswith(names)) << 10
 
 
 def _memory(came: int) -> int:
-    """Bytes that everything inside has: private, shared by its part, and what nobody needs to map: files of memory (memfd_create(2)),
-    segments (shmget(2)). Where one hides what it has open, no less than all the shared memory that came to this machine meanwhile."""
+    """Bytes that everything inside has: private, shared by its part, page tables (of an empty room they can be larger than any limit), and
+    what nobody needs to map: files of memory (memfd_create(2)), segments (shmget(2)). Where one hides what it has open, no less than all
+    the shared memory that came to this machine meanwhile."""
     mapped = least = 0
     files: dict[int, int] = {}
 
@@ -209,7 +215,7 @@ def _memory(came: int) -> int:
             files.update(_memory_files(pid))
         except PermissionError:
             least = came
-        return private
+        return private + _sizes(f"/proc/{pid}/status", b"VmPTE:")
 
     private, _ = _together(measure)
     return max(least, private + max(mapped, sum(files.values()) + _segments()))

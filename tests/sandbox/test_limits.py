@@ -57,6 +57,16 @@ time.sleep(600)
 """
 """One process with so many MiB that it has not mapped."""
 
+TABLES = """
+import mmap, sys, time
+kept = mmap.mmap(-1, (int(sys.argv[1]) << 20) // 4096 << 21, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)
+kept.madvise(15)  # MADV_NOHUGEPAGE
+for at in range(0, len(kept), 2 << 20):
+    kept[at]
+time.sleep(600)
+"""
+"""One process for which the kernel keeps so many MiB of page tables, and that has nothing in them."""
+
 FORKS = """
 import os, sys, time
 made = 0
@@ -94,6 +104,13 @@ def test_memory_that_nobody_maps_counts(here: Place, way: str) -> None:
     done = here.launch("{python}", "-c", KEEPS, "600", way, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
     assert (done["code"], done["limit"]) == (137, "memory"), done
     done = here.launch("{python}", "-c", KEEPS, "100", way, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
+    assert (done["code"], done["limit"]) == (124, None), done
+
+
+def test_memory_that_the_kernel_keeps_for_an_empty_room_counts(here: Place) -> None:
+    done = here.launch("{python}", "-c", TABLES, "600", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "memory"), done
+    done = here.launch("{python}", "-c", TABLES, "100", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
     assert (done["code"], done["limit"]) == (124, None), done
 
 
