@@ -413,10 +413,12 @@ def p38() -> Held:
 
 @probe
 def p39() -> Held:
+    import mmap
+
     try:
-        bytearray(3 << 30)
-    except MemoryError:
-        return True, "MemoryError"
+        mmap.mmap(-1, 3 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)  # for a limit alone: a small machine has it
+    except OSError as error:
+        return error.errno == errno.ENOMEM, errno.errorcode[error.errno or 0]
     return False, "3 GiB allocated"
 
 
@@ -520,12 +522,16 @@ def p52() -> Held:
         import mmap
 
         page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-        page.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
-        ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+        page.write(b"\x89\xf8\xcd\x80\xc3")  # mov eax, edi; int 0x80; ret
+        door = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+        if door(39) == os.getpid() and door(425) == -errno.EPERM:
+            os._exit(39)
 
     status = in_child(old_call)
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGSYS, signal.SIGSEGV)
-    return x32 == -errno.ENOSYS and killed, [errno.errorcode.get(-x32, x32), status]
+    # User-Mode Linux takes it for a call of the 64-bit table, where 39 is getpid, and has the filter judge it as one.
+    held = killed or os.waitstatus_to_exitcode(status) == 39
+    return x32 == -errno.ENOSYS and held, [errno.errorcode.get(-x32, x32), status]
 
 
 @probe
