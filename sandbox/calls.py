@@ -18,6 +18,7 @@ _ARM = os.uname().machine == "aarch64"
 CLONE = (56, 220)[_ARM]
 PIVOT_ROOT = (155, 41)[_ARM]
 KEYCTL = (250, 219)[_ARM]
+UNSHARE = (272, 97)[_ARM]
 CAPSET = (126, 91)[_ARM]
 SECCOMP = (317, 277)[_ARM]
 OPEN_TREE = 428

@@ -28,6 +28,8 @@ class Stage:
         """A pipe nobody writes to; its closing tells the stage that the launcher is gone."""
         self._pidfd = pidfd
         """Of a nursery's child, which is the nursery's to reap; -1 for one of our own."""
+        self.moved = False
+        """A service manager was asked to put it into a cgroup."""
         self._ordered = False
         self._confines = True
 
@@ -41,7 +43,7 @@ class Stage:
         from amem.sandbox.spec import plain
 
         steps = None if plan is None else tuple((step.verb, step.args) for step in plan)
-        message: Any = (steps, plain(spec))
+        message: Any = (steps, plain(spec._replace(moved=self.moved)))
         body = marshal.dumps(message)
         try:
             self.link.sendall(len(body).to_bytes(4, "little") + body)

@@ -53,6 +53,8 @@ class Context:
         """User namespaces for idmapped mounts, by owner and group on disk."""
         self.null = -1
         """The new root's /dev/null, once something was covered with it."""
+        self.word: bytes | None = None
+        """The launcher's word to start the harness, where a step waited for it; None where none did."""
         self.warnings: list[str] = []
         self.bounds: tuple[int, int] | None = None
         """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
@@ -110,7 +112,7 @@ def _live(context: Context, run: tuple[object, ...], headless: bool) -> int:
     assert isinstance(argv, tuple) and isinstance(env, tuple) and isinstance(cwd, str)
     pipes = _pipes(context) if headless else ()
     _hand_over(context)
-    word = context.link.recv(1)
+    word = context.link.recv(1) if context.word is None else context.word
     if not word:
         return 137  # the launcher has gone, or let it be
     in_front = word == bytes([START | RESUME_FOREGROUND])
@@ -502,6 +504,12 @@ def _bounds(context: Context, memory: int, tasks: int) -> None:
     context.bounds, context.shared = (memory, tasks), _shared_of_all()
 
 
+def _settle(context: Context) -> None:
+    """Wait for the word to start, which comes once this process was moved, and take its cgroup for the root of all that is seen."""
+    context.word = context.link.recv(1)
+    calls.call(calls.UNSHARE, calls.CLONE_NEWCGROUP, name="cgroup")
+
+
 def _limits(context: Context, *pairs: tuple[str, int]) -> None:
     for name, value in pairs:
         most = resource.getrlimit(_RLIMITS[name])[1]
@@ -548,6 +556,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "enter": lambda context: mounts.enter_root(),
     "read_only": lambda context, path: mounts.read_only(path),
     "adopt": _adopt,
+    "settle": _settle,
     "limits": _limits,
     "bounds": _bounds,
     "descriptors": _descriptors,

@@ -391,6 +391,7 @@ def _rlimits(spec: SandboxSpec) -> tuple[tuple[str, int], ...]:
 def _give_up(spec: SandboxSpec, host: HostFacts) -> list[Step]:
     limits = spec.limits
     steps = [
+        *((Step("settle"),) if spec.moved else ()),
         Step("limits", (*_rlimits(spec), *SHARED_LIMITS), "limits"),
         Step("bounds", (limits.memory_bytes, limits.processes), "limits"),
         Step("descriptors", (), "descriptors"),

@@ -198,6 +198,8 @@ class SandboxSpec(NamedTuple):
     """The listener is made inside and comes out; without it, a relay inside binds the port."""
     image: str | None = None
     """Host path of an unpacked image, whose programs are shown in place of the host's."""
+    moved: bool = False
+    """A service manager puts the session into a cgroup of its own while it is made, whose place on the host is not shown inside."""
 
 
 def plain(value: Any) -> Any:

@@ -473,7 +473,8 @@ def bound(stage: "Stage", settings: Settings, ready: Prepared) -> bool:
         return False
     from amem.sandbox import scope
 
-    return scope.hold(ready.id, stage.pid, ready.plan.limits, settings.environment)
+    stage.moved = scope.hold(ready.id, stage.pid, ready.plan.limits, settings.environment)
+    return stage.moved
 
 
 def joined(stage: "Stage", settings: Settings, ready: Prepared, note: Callable[[str], None]) -> bool:

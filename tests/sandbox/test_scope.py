@@ -99,8 +99,9 @@ turns=0; until busctl --user status org.freedesktop.systemd1 >/dev/null 2>&1; do
 LOOK = """
 import json, os, subprocess, time
 from pathlib import Path
-from amem.sandbox import doctor, scope
-from amem.sandbox.spec import Limits
+from amem.sandbox import doctor, scope, surroundings
+from amem.sandbox.child import fork_stage
+from amem.sandbox.spec import Limits, SandboxSpec, base_env
 idle = subprocess.Popen(["sleep", "100"])
 held = scope.hold("ses-00000001", idle.pid, Limits(memory_bytes=64 << 20, processes=20), os.environ)
 until = time.monotonic() + 20
@@ -110,7 +111,18 @@ place = next(line[3:] for line in Path(f"/proc/{idle.pid}/cgroup").read_text().s
 limit = Path(f"/sys/fs/cgroup{place}/memory.max")
 seen = [held, scope.holds("ses-00000001", idle.pid), place, limit.read_text() if limit.exists() else None, doctor._cgroup().state]
 idle.kill()
-print(json.dumps(seen))
+work, home = (os.path.join(os.environ["BASE"], name) for name in ("work", "home"))
+env = tuple(base_env({}, "/home/agent", "agent", surroundings.search_path()).items())
+spec = SandboxSpec(argv=("cat", "/proc/self/cgroup"), env=env, workdir=work, cwd=work, home=home, port=7431)
+stage, until = fork_stage(), time.monotonic() + 20
+while not scope._children(stage.pid) and time.monotonic() < until:
+    time.sleep(0.001)  # its cgroup namespace is made by then
+stage.moved = scope.hold("ses-00000002", stage.pid, spec.limits, os.environ)
+stage.order(spec)
+moved = scope.joined("ses-00000002", stage.pid, os.environ)
+running, shown = stage.start(spec), bytearray()
+running.wait(lambda stream, data: shown.extend(data))
+print(json.dumps([*seen, moved, shown.decode()]))
 """
 
 
@@ -132,6 +144,8 @@ def test_a_real_service_manager_makes_the_scope() -> None:
             command, env=env | {"USER_SCRIPT": AS_USER, "LOOK": LOOK}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stderr
-    held, holds, where, limit, state = json.loads(done.stdout.splitlines()[-1])
+    held, holds, where, limit, state, moved, shown = json.loads(done.stdout.splitlines()[-1])
     assert held and holds and where.endswith("/amem-ses-00000001.scope"), where
     assert (limit, state) in ((f"{64 << 20}\n", "ok"), (None, "weak"))
+    assert moved
+    assert {line.rpartition(":")[2] for line in shown.splitlines()} == {"/"}, "the session sees where on the host it is"
