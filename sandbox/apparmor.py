@@ -41,6 +41,10 @@ profile amem @{{amem_program}} flags=(unconfined) {{
 """
 
 
+_BARE = str.maketrans("", "", "/._-+")
+"""What a path may hold beside letters and digits where it stands in no quotes."""
+
+
 def profile(program: str | None = None) -> str:
     """The profile for the usual places, or for this one alone. Raises ValueError for a path that AppArmor cannot name."""
     places = PLACES if program is None else (_quoted(program),)
@@ -53,4 +57,4 @@ def _quoted(path: str) -> str:
     if not path.startswith("/") or not path.isprintable():
         raise ValueError(f"{path!r} cannot stand in a profile")
     escaped = "".join(f"\\{mark}" if mark in '\\"*?[]{}^@#,' else mark for mark in path)
-    return f'"{escaped}"' if " " in path else escaped
+    return escaped if path.isascii() and path.translate(_BARE).isalnum() else f'"{escaped}"'

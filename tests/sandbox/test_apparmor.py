@@ -26,7 +26,9 @@ def compiled(text: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([PARSER, *words], input=text.encode(), capture_output=True, timeout=60)
 
 
-@pytest.mark.parametrize("program", [None, "/opt/venv/bin/amem", "/home/me/my tools/amem", "/home/a{b}*?[c]@x/a^m,e#m"])
+@pytest.mark.parametrize(
+    "program", [None, "/opt/venv/bin/amem", "/home/me/my tools/amem", "/home/a{b}*?[c]@x/a^m,e#m", "/opt/new!/a;b=(c)|'$~/ü"]
+)
 def test_the_profile_is_read_by_apparmor(program: str | None) -> None:
     done = compiled(apparmor.profile(program))
     assert done.returncode == 0 and b"amem" in done.stdout, done.stderr

@@ -79,7 +79,7 @@ def test_the_profile_for_the_usual_places_is_the_one_that_is_shipped() -> None:
     [
         ("/opt/venv/bin/amem", "/opt/venv/bin/amem"),
         ("/home/me/my tools/amem", '"/home/me/my tools/amem"'),
-        ("/home/a{b}*?[c]@x/amem", r"/home/a\{b\}\*\?\[c\]\@x/amem"),
+        ("/home/a{b}*?[c]@x/amem", r'"/home/a\{b\}\*\?\[c\]\@x/amem"'),
     ],
 )
 def test_the_profile_of_an_install_names_its_path_and_no_other(path: str, line: str) -> None:
