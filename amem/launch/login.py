@@ -189,17 +189,19 @@ def _same(found: bytes, data: bytes) -> bool:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Put the file in place whole, with the mode it had."""
+    """Put the file in place whole, with the mode and the owner it had."""
     import tempfile
 
-    mode = os.stat(path).st_mode & 0o777
+    about = os.stat(path)
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".amem-")
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, mode & 0o600)
+        if os.geteuid() == 0:  # with somebody else's home: it stays their login
+            os.chown(temporary, about.st_uid, about.st_gid)
+        os.chmod(temporary, about.st_mode & 0o600)
         os.rename(temporary, path)
     except BaseException:
         os.unlink(temporary)

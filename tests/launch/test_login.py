@@ -190,6 +190,15 @@ def test_a_login_kept_behind_a_link_on_the_host_stays_a_link(homes: Homes, tmp_p
     assert elsewhere.read_text() == refreshed()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have somebody else's home")
+def test_a_login_that_root_brings_home_stays_its_owners(homes: Homes) -> None:
+    os.chown(homes.outside(), 12345, 54321)
+    homes.inside().write_text(refreshed())
+    assert "brought home" in (carry_home(homes.carried, str(homes.private)) or "")
+    about = homes.outside().stat()
+    assert (about.st_uid, about.st_gid, about.st_mode & 0o777) == (12345, 54321, 0o600)
+
+
 def test_a_harness_without_a_login_carries_none(tmp_path: Path) -> None:
     assert read_login(registry.load("command"), str(tmp_path)) is None
 
