@@ -105,12 +105,7 @@ def _backends(context: Context, asked: str | None) -> Iterator[Line]:
     """Each way of confining a session that is not the usual one, and what it would take."""
     current = backends.image(context.where)
     if current is not None:
-        from amem.launch import images
-
-        found = next((image for image in images.images(context.where) if image.current), None)
-        has = ", ".join(f"{name} {version}" for name, version in found.harnesses.items()) if found is not None else ""
-        state = "ok" if found is not None else "missing"
-        yield Line("backend", "image", state, f"{os.path.basename(current)}: {has or 'no harness of amem'}", "" if found else "make unpack")
+        yield _image(context, current)
     else:
         state = "missing" if asked == "image" else "ok"
         yield Line("backend", "image", state, "none was unpacked: a session is shown this machine's programs", "make image unpack")
@@ -121,6 +116,18 @@ def _backends(context: Context, asked: str | None) -> Iterator[Line]:
         if not row.proven:
             state, why = "not_proven", f"{row.summary}: its profile and commands are built (--dry-run), and start nothing"
             yield Line("backend", row.name, "missing" if asked == row.name else state, why, "amem launch --backend auto")
+
+
+def _image(context: Context, current: str) -> Line:
+    from amem.launch import images
+
+    try:
+        os.close(images.hold(current))
+    except UnavailableError as error:  # as a launch would
+        return Line("backend", "image", "missing", error.message, error.hint or "")
+    found = next((image for image in images.images(context.where) if image.current), None)
+    has = ", ".join(f"{name} {version}" for name, version in found.harnesses.items()) if found is not None else ""
+    return Line("backend", "image", "ok", f"{os.path.basename(current)}: {has or 'no harness of amem'}")
 
 
 def _unconfined(context: Context) -> Line:

@@ -46,6 +46,16 @@ def test_a_backend_that_is_asked_for_and_cannot_be_had_fails_the_check(place: Pl
     assert rows(place.amem("doctor", "--json"))["backend", backend]["state"] != "missing"
 
 
+def test_an_image_that_a_launch_would_refuse_is_missing(place: Place) -> None:
+    (place.root / "state/image/img-00000000").mkdir(parents=True)
+    (place.root / "state/image/current").symlink_to("img-00000000")
+    row = rows(place.amem("doctor", "--json"))["backend", "image"]
+    assert (row["state"], row["fix"]) == ("missing", "make unpack") and "is not whole" in row["why"]
+    (place.root / "state/image/img-00000000/usr").mkdir()
+    (place.root / "state/image/img-00000000.lock").touch()
+    assert rows(place.amem("doctor", "--json"))["backend", "image"]["state"] == "ok"
+
+
 def test_what_others_may_read_and_a_clock_that_went_back_are_weak(place: Place) -> None:
     place.root.chmod(0o755)
     log = place.root / "state/decisions.jsonl"
