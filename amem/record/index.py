@@ -141,7 +141,7 @@ class Index:
             with self.tables.snapshot():
                 order = search.ranked(self._matches(asked.match, within, type), asked.stems)
                 page = order.order[offset : offset + limit]
-                shown = self._connection.execute(_SQL["hits"].format(rows=",".join(map(str, page)))).fetchall()
+                shown = self._connection.execute(_SQL["hits"].format(rows=_marks(page)), page).fetchall()
             if all([self._fresh(_path(folder, name), seal) for *_, folder, name, seal in shown]) and len(shown) == len(page):
                 break
         today, rows = self._today(), {row[0]: row for row in shown}
@@ -238,7 +238,7 @@ class Index:
 
     # -------------------------------------------------------------- within
 
-    def _matches(self, match: str, filter: Filter, types: Collection[EntryType]) -> Sequence[tuple[int, float, int | None, str]]:
+    def _matches(self, match: str, filter: Filter, types: Collection[EntryType]) -> Sequence[tuple[int, float, int | None, int, str]]:
         """The best matches that the reader may read, asked in the way that costs least for how much that is."""
         live = self._connection.execute("select n, domain, label, tier, live from acl where live > 0").fetchall()
         mine = filter.admitted(live)
@@ -251,8 +251,8 @@ class Index:
             best |= self._best(tables[domain], match, here, there, types)
         if len(tables) > 1:
             best = dict(sorted(best.items(), key=lambda item: (item[1], item[0]))[: search.WINDOW])
-        covers = self._connection.execute(_SQL["covers"].format(rows=",".join(map(str, best)))).fetchall()
-        texts = {n: (series, text) for n, series, text in covers}
+        covers = self._connection.execute(_SQL["covers"].format(rows=_marks(best)), tuple(best)).fetchall()
+        texts = {n: (series, length, said) for n, series, length, said in covers}
         return [(n, score, *texts[n]) for n, score in best.items()]
 
     def _best(
@@ -345,6 +345,11 @@ def _hit(item: tuple[Any, ...], rank: int, today: _Today) -> Hit:
         lineage=None if lineage is None else _TIERS[lineage], due=_due(status, review_by, tier, written_at, today),
         score=round(10 / (10 + rank), 2), tokens=tokens,
     )  # fmt: skip
+
+
+def _marks(values: Collection[object]) -> str:
+    """A mark for each value: a statement whose numbers stand in its text would be read anew each time."""
+    return ",".join("?" * len(values))
 
 
 def _path(folder: str, name: str) -> str:

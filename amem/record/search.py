@@ -35,6 +35,8 @@ upon us very was we were what when where which while who whom whose why will wit
 STOP = frozenset(_STOP.split())
 """Words that leave a question, never the index."""
 
+_LETTERS = re.compile(r"[^\W_]+")
+_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _RUN = re.compile(
     "[\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -50,7 +52,7 @@ class Question(NamedTuple):
     match: str
     """The MATCH expression; empty when nothing in the question can be looked up."""
     stems: tuple[str, ...]
-    """What an entry's covered text must hold for each word to count as there."""
+    """What `beginnings` must hold for each word to count as there."""
 
 
 class Text(NamedTuple):
@@ -74,7 +76,7 @@ def question(query: str) -> Question:
             words = _WORD.findall(_RUN.sub(" ", word))
         else:
             words = [word]
-        terms |= {_quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""): fold(plain)[:_PREFIX_FROM] for plain in words}
+        terms |= {_quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""): _stem(max(_LETTERS.findall(plain), key=len)) for plain in words}
     chosen = list(terms)[:MAX_WORDS]
     return Question(f"({' OR '.join(chosen)})" if chosen else "", tuple(terms[term] for term in chosen))
 
@@ -90,6 +92,16 @@ def prepared(text: str) -> Text:
     if text.isascii() or not _RUN.search(text):
         return Text(text, "")
     return Text(_RUN.sub(" ", text), " ".join(_digits(pair) for run in _RUN.findall(text) for pair in _pairs(run)))
+
+
+def beginnings(text: str) -> str:
+    """How the distinct words of a text begin, a line each: what a question looks at. Words of scripts without spaces stand whole."""
+    if text.isascii():
+        found = {word[:_PREFIX_FROM]: None for word in text.lower().translate(_SPACES).split()}
+    else:
+        words = dict.fromkeys(_LETTERS.findall(text.lower()))
+        found = {fold(word) if _RUN.search(word) else _stem(word): None for word in words}
+    return "\n".join(found)
 
 
 def fold(text: str) -> str:
@@ -124,8 +136,8 @@ class Ranked(NamedTuple):
     whole: bool
 
 
-def ranked(matches: Sequence[tuple[int, float, int | None, str]], stems: Sequence[str]) -> Ranked:
-    """Reorder matches, each `(row, bm25 (smaller is better), series, covered text)`, best first.
+def ranked(matches: Sequence[tuple[int, float, int | None, int, str]], stems: Sequence[str]) -> Ranked:
+    """Reorder matches, each `(row, bm25 (smaller is better), series, length in characters, beginnings)`, best first.
 
     The strength of a match is its score, damped by the square root of the share of words it has and of how far it
     is from a full paragraph: bm25 favours entries of a line or two too much. Where matches are parts of one source, half as
@@ -136,16 +148,11 @@ def ranked(matches: Sequence[tuple[int, float, int | None, str]], stems: Sequenc
     count = len(stems)
     shares = [(0.1 + has / count) ** 0.5 for has in range(count + 1)]
     # One pass a word: most of the time of a search that is not SQLite's is spent here.
-    texts = [match[3] for match in matches]
+    texts = [match[4] for match in matches]
     found = [sum(words) for words in zip(*([stem in text for text in texts] for stem in stems), strict=True)]
     strengths = [
-        (
-            has != count,
-            bm25 * shares[has] * (1.0 if (size := len(text)) >= _PARAGRAPH else (0.1 + 0.9 * size / _PARAGRAPH) ** 0.5),
-            n,
-            series,
-        )
-        for (n, bm25, series, text), has in zip(matches, found, strict=True)
+        (has != count, bm25 * shares[has] * (1.0 if length >= _PARAGRAPH else (0.1 + 0.9 * length / _PARAGRAPH) ** 0.5), n, series)
+        for (n, bm25, series, length, _), has in zip(matches, found, strict=True)
     ]
     sources: dict[int, list[float]] = {}
     for _, strength, _, series in strengths:
@@ -169,6 +176,11 @@ def _lifted(
 def _bare(word: str) -> str:
     """A word without a possessive ending."""
     return word[:-2] if word.endswith(("'s", "’s")) else word
+
+
+def _stem(word: str) -> str:
+    """What an entry must hold for a word to count as there."""
+    return fold(word)[:_PREFIX_FROM]
 
 
 def _quoted(word: str) -> str:

@@ -15,11 +15,11 @@ from amem.model.entry import Entry, Status, tokens
 from amem.model.label import Label
 from amem.record.blocks import blocks
 from amem.record.rows import Problem
-from amem.record.search import acl_token, fold, prepared, type_token
+from amem.record.search import acl_token, beginnings, fold, prepared, type_token
 from amem.settings.database import Connection
 from amem.typed import Any
 
-VERSION = 3
+VERSION = 4
 """Of the schema; another one is dropped and built again."""
 COVER_CHARACTERS = 16_000
 """How much of an entry is looked at for the share of words; longer bodies are due for a split anyway."""
@@ -355,8 +355,9 @@ def _words(n: int, entry: Entry, acl: int, near: str) -> tuple[Any, ...]:
 
 def _cover(n: int, entry: Entry, series: int | None) -> tuple[Any, ...]:
     """The values of `put_cover`."""
-    head = fold(f"{entry.title}\n{entry.summary}\n")
-    return n, series, len(head), head + fold(entry.body[:COVER_CHARACTERS])
+    body = entry.body[:COVER_CHARACTERS]
+    text = f"{entry.title}\n{entry.summary}\n{body}"
+    return n, series, len(text), beginnings(text), fold(body) if series is not None else None
 
 
 def _list(items: tuple[str, ...]) -> str:

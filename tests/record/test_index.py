@@ -48,7 +48,7 @@ def dump(index: Index) -> list[list[Any]]:
     run = index.tables.connection.execute
     found = [run(f"select {columns} from entry order by id").fetchall(), run("select * from link order by old, new").fetchall()]
     found.append(run("select domain, label, tier, live from acl where live > 0 order by 1, 2, 3").fetchall())
-    found.append(run("select e.id, c.head, c.text from cover c join entry e on e.n = c.n order by e.id").fetchall())
+    found.append(run("select e.id, c.length, c.said, c.text from cover c join entry e on e.n = c.n order by e.id").fetchall())
     for domain, n in run("select domain, n from words order by domain").fetchall():
         if run("select 1 from acl where live > 0 and domain = ?", (domain,)).fetchone() is None:
             continue

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amem.record import search
-from amem.record.search import content, fold, narrowed, prepared, question, ranked
+from amem.record.search import beginnings, content, fold, narrowed, prepared, question, ranked
 from tests.record.made import QUICK
 
 
@@ -55,35 +55,45 @@ def test_folding_drops_accents() -> None:
     assert fold("Crème BRÛLÉE") == "creme brulee"
 
 
+def test_words_are_remembered_by_how_they_begin() -> None:
+    assert beginnings("Deploying the Crème, deployed by O'Brien — “twice”") == "deplo\nthe\ncreme\nby\no\nbrien\ntwice"
+    assert beginnings("GPUを使う。 Deploying") == "gpuを使う\ndeplo"
+    assert beginnings("") == ""
+
+
+@QUICK
+@given(st.text(), st.text())
+def test_a_text_has_each_word_of_itself(before: str, after: str) -> None:
+    said = beginnings(f"{before} {after}")
+    assert all(stem in said for stem in question(before).stems + question(after).stems)
+
+
 def test_the_filter_goes_beside_the_words() -> None:
     assert narrowed('("a")', [1, 2], ["fact"]) == '("a") AND acl : ("\ue0001" OR "\ue0002") AND acl : ("\ue000fact")'
 
 
-LONG = " " * 300
-
-
 def test_entries_with_every_word_come_first() -> None:
-    found = ranked([(1, -9.0, None, "deploy" + LONG), (2, -1.0, None, "deploy server" + LONG)], ("deplo", "serve"))
+    found = ranked([(1, -9.0, None, 300, "deploy"), (2, -1.0, None, 300, "deploy server")], ("deplo", "serve"))
     assert found == ([2, 1], True)
 
 
 def test_more_words_weigh_more() -> None:
     stems = ("one", "two", "three")
-    found = ranked([(1, -2.0, None, "one" + LONG), (2, -1.9, None, "one two" + LONG)], stems)
+    found = ranked([(1, -2.0, None, 300, "one"), (2, -1.9, None, 300, "one two")], stems)
     assert found == ([2, 1], False)
 
 
 def test_a_line_weighs_less_than_a_paragraph_of_the_same_score() -> None:
-    assert ranked([(1, -2.0, None, "one"), (2, -2.0, None, "one" + LONG)], ("one",)).order == [2, 1]
+    assert ranked([(1, -2.0, None, 3, "one"), (2, -2.0, None, 300, "one")], ("one",)).order == [2, 1]
 
 
 def test_a_part_of_a_source_that_answers_well_is_lifted() -> None:
     alone = [
-        (1, -2.0, None, "one" + LONG),
-        (2, -2.0, 7, "one" + LONG),
-        (3, -1.9, 8, "one" + LONG),
-        (4, -1.8, 8, "one" + LONG),
-        (5, -1.8, 8, "one" + LONG),
+        (1, -2.0, None, 300, "one"),
+        (2, -2.0, 7, 300, "one"),
+        (3, -1.9, 8, 300, "one"),
+        (4, -1.8, 8, 300, "one"),
+        (5, -1.8, 8, 300, "one"),
     ]
     assert ranked(alone, ("one", "two")).order == [1, 3, 4, 5, 2]
 

@@ -37,8 +37,8 @@ select {words}.rowid as n, bm25({words}, 5.0, 5.0, 1.0, 1.0, 0.3, 0.0) as s from
 where {words} match ? and seat.acl in ({acls}) order by s, {words}.rowid limit ?
 
 -- covers --
--- The text of matches.
-select n, series, text from cover where n in ({rows})
+-- How the words of matches begin.
+select n, series, length, said from cover where n in ({rows})
 
 -- unmarked --
 -- Entries that are superseded only because their successor says so.
@@ -46,7 +46,7 @@ select e.id, e.superseded_by, d.path, e.name from entry e join folder d on d.n =
 
 -- beside --
 -- The active entries just before and just after a place in a source, read by the same readers, and what they say.
-select e.id, substr(c.text, c.head + 1) from (
+select e.id, c.text from (
   select * from (select n, id from entry where series = ?1 and turn < ?2 and status = 'active' and acl = ?3 order by turn desc, n desc limit 1)
   union all select * from (select n, id from entry where series = ?1 and turn > ?2 and status = 'active' and acl = ?3 order by turn, n limit 1)
 ) e join cover c on c.n = e.n
@@ -56,8 +56,8 @@ select e.id, substr(c.text, c.head + 1) from (
 select id, n from entry where series is not null and status = 'active' order by n
 
 -- put_cover --
--- Keep the text of an active entry.
-insert into cover (n, series, head, text) values (?, ?, ?, ?)
+-- Keep how the words of an active entry begin.
+insert into cover (n, series, length, said, text) values (?, ?, ?, ?, ?)
 
 -- put_seat --
 -- Keep who may read an active entry.

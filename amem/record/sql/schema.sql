@@ -14,8 +14,9 @@ create table entry (
 );
 -- The table of words of each domain, by its number: see `words`.
 create table words (n integer primary key, domain text not null unique);
--- Their text in lower case, to see which words of a question an entry has; the body begins at `head`.
-create table cover (n integer primary key, series integer, head integer not null, text text not null);
+-- How the words of active entries begin, to see which words of a question an entry has, and how long it is. The text of those that have a
+-- place in a source, for it stands beside another's.
+create table cover (n integer primary key, series integer, length integer not null, said text not null, text text);
 -- Who may read each active entry: as small as can be, for it is looked at once for every match of a wide reader.
 create table seat (n integer primary key, acl integer not null);
 -- The combinations there are of domain, label and tier, and how many active entries have each.
