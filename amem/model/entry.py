@@ -29,7 +29,10 @@ class Tier(StrEnum):
     @property
     def rank(self) -> int:
         """0 for raw, 1 for curated, 2 for verified."""
-        return list(Tier).index(self)
+        return _RANK[self]
+
+
+_RANK = {Tier.RAW: 0, Tier.CURATED: 1, Tier.VERIFIED: 2}
 
 
 class Status(StrEnum):

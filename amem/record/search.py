@@ -76,7 +76,7 @@ def question(query: str) -> Question:
             words = _WORD.findall(_RUN.sub(" ", word))
         else:
             words = [word]
-        terms |= {_quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""): _stem(max(_LETTERS.findall(plain), key=len)) for plain in words}
+        terms |= {_quoted(plain) + ("*" if len(plain) >= _PREFIX_FROM else ""): _stem(plain) for plain in words}
     chosen = list(terms)[:MAX_WORDS]
     return Question(f"({' OR '.join(chosen)})" if chosen else "", tuple(terms[term] for term in chosen))
 
@@ -179,8 +179,8 @@ def _bare(word: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """What an entry must hold for a word to count as there."""
-    return fold(word)[:_PREFIX_FROM]
+    """What an entry must hold for a word to count as there: how it begins, or the longest part of it when an apostrophe parts it."""
+    return fold(max(_LETTERS.findall(word), key=len))[:_PREFIX_FROM]
 
 
 def _quoted(word: str) -> str:
