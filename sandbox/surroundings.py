@@ -57,6 +57,12 @@ def search_path(own: str = "", shown: tuple[str, ...] = ()) -> str:
     return ":".join(dict.fromkeys((hook, *kept, *usual, *(path for path in _EXTRA_PROGRAMS if os.path.isdir(path)))))
 
 
+def behind(path: str, written: tuple[str, ...]) -> str:
+    """A search path with the folders below these last: what a session put there stands in for no program of the system."""
+    places = tuple(f"{place}/" for place in written)
+    return ":".join(sorted(path.split(":"), key=lambda folder: f"{folder}/".startswith(places)))
+
+
 def data_paths(environment: Mapping[str, str], programs: str = "") -> dict[str, str]:
     """The caller's variables that say where a program finds data, as far as that is there inside."""
     named = ((name, path) for name in _DATA if (path := environment.get(name)))

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 
 from amem.launch.leftover import Tail
 from amem.sandbox.reader import remove
+from amem.sandbox.surroundings import behind
 from amem.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -70,5 +71,7 @@ def examine(
 
 
 def _sandbox(command: str, spec: "SandboxSpec", home: str) -> "SandboxSpec":
-    """The sandbox of one command: the harness's, with another home."""
-    return spec._replace(argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)
+    """The sandbox of one command: the harness's, with another home, and no program of the system replaced by one of the tree."""
+    written = (spec.workdir, *(bind.target for bind in spec.binds if bind.writable))
+    env = tuple((name, behind(value, written) if name == "PATH" else value) for name, value in spec.env)
+    return spec._replace(env=env, argv=("/bin/sh", "-c", command), home=home, ports=(), host_ports=(), interactive=False)

@@ -146,6 +146,8 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     path = f"{own_bin(home)}:{own_path}"
     if found.backend.confined:
         path = surroundings.search_path("" if found.image else own_path, found.shown)
+    if asked.only_shown:  # to judge what another session wrote
+        path = surroundings.behind(path, found.writable)
     switches = tuple(care.existing(found.place, found.harness.masked))
     covered, emptied = (switches, ()) if found.backend.name == "seatbelt" else ((), switches)
     inside = spec.SandboxSpec(

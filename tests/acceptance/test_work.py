@@ -419,6 +419,18 @@ def test_what_a_harness_planted_cannot_answer_for_a_check(desk: Place) -> None:
         assert done.json["check"] == "failed" and task(desk, id)["status"] == "admitted", done.err
 
 
+def test_a_program_that_a_harness_planted_on_the_owners_search_path_answers_no_check(desk: Place) -> None:
+    """As in an active `.venv` of the tree: its programs are found, those that the system has are the system's."""
+    own = desk.tree / ".venv/bin"
+    own.mkdir(parents=True)
+    desk.environment["PATH"] = f"{own}:{desk.environment['PATH']}"
+    plant = "".join(f"os.symlink('/bin/true', '.venv/bin/{name}')\n" for name in ("grep", "of-the-tree"))
+    id = filed(desk, check=("of-the-tree", "echo nothing | grep -q done"))
+    done = work(desk, "--json", *agent(desk, plant + COMPLETE))
+    assert done.json["check"] == "failed", done.err
+    assert task(desk, id)["reason"].count("`echo nothing | grep -q done` exited with 1")
+
+
 def test_a_session_that_nobody_examines_cannot_complete_what_has_checks_where_they_are_the_rule(desk: Place) -> None:
     grants_file = desk.root / "grants.toml"
     grants_file.write_text(grants_file.read_text().replace('complete_requires = "handoff"', 'complete_requires = "check"'))

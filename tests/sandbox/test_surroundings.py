@@ -131,3 +131,8 @@ def test_the_owners_search_path_comes_along_as_far_as_it_is_shown(tmp_path: Path
     found = surroundings.search_path(own, (f"{tmp_path}/tree", f"{tmp_path}/tool")).split(":")
     assert found[:6] == ["/opt/memory", f"{tmp_path}/tree/bin", "/usr/lib", "/bin", f"{tmp_path}/tool/bin", "/usr/bin"]
     assert set(found) - set(surroundings.search_path().split(":")) == {f"{tmp_path}/tree/bin", f"{tmp_path}/tool/bin", "/usr/lib"}
+
+
+def test_what_a_session_may_have_written_is_looked_in_last() -> None:
+    own = "/opt/memory:/w/tree/.venv/bin:/usr/bin:/w/more:/w/tree2/bin:/bin"
+    assert surroundings.behind(own, ("/w/tree", "/w/more")) == "/opt/memory:/usr/bin:/w/tree2/bin:/bin:/w/tree/.venv/bin:/w/more"
