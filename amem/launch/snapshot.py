@@ -410,12 +410,14 @@ def _now(tree: int, change: Change, ended_ns: int) -> File | None:
         return None
     try:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISDIR(about.st_mode) and change.after != UNKEPT:
-            return File(_octal(about.st_mode), "") if _is_folder(change.before) else None
-        found = scanned.content(folder, name)
-        if found is not None:
+        untouched = about.st_ctime_ns < ended_ns
+        if change.after == UNKEPT and untouched:
+            return UNKEPT
+        if stat.S_ISDIR(about.st_mode):
+            return File(_octal(about.st_mode), "") if _is_folder(change.before) or change.after == UNKEPT else None
+        if (found := scanned.content(folder, name)) is not None:
             return File(_octal(about.st_mode), scanned.blob(found[0]).hex())
-        return UNKEPT if about.st_ctime_ns < ended_ns else File(_octal(about.st_mode), "")
+        return UNKEPT if untouched else File(_octal(about.st_mode), "")
     except FileNotFoundError:
         return None
     finally:
@@ -533,6 +535,6 @@ def _beside(change: Change) -> str:
     """A line for what git's own text does not show of a change."""
     before, after = change.before, change.after
     if after == UNKEPT:
-        return f" in no snapshot, too large or not readable: {change.path}\n"
+        return f" in no snapshot: {change.path}\n"
     same = before is not None and after is not None and before.mode[:2] == after.mode[:2] and before.mode != after.mode
     return f" mode change {before.mode} => {after.mode} {change.path}\n" if same and before and after else ""

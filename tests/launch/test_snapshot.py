@@ -338,6 +338,13 @@ def test_what_no_snapshot_keeps_is_taken_back_where_a_file_was(tree: Path, scrip
     assert (tree / "there").read_text() == "mine"
 
 
+def test_a_link_that_git_takes_for_no_file_goes_with_the_session_that_made_it(tree: Path) -> None:
+    (tree / ".gitmodules").write_text("mine")
+    kept = session(tree, "ln -sf nowhere .gitmodules; mkdir new; ln -s nowhere new/.gitmodules")
+    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert listing(tree) == {".gitmodules": (0o644, b"mine")} and not (tree / "new").exists()
+
+
 def test_what_the_session_left_and_no_snapshot_keeps_is_named_and_goes_unless_it_was_touched_since(tree: Path) -> None:
     (tree / "file").write_text("mine")
     kept = session(tree, "truncate -s 300M new; truncate -s 300M file")
@@ -345,7 +352,7 @@ def test_what_the_session_left_and_no_snapshot_keeps_is_named_and_goes_unless_it
         ("file", "modified", snapshot.UNKEPT),
         ("new", "added", snapshot.UNKEPT),
     ]
-    assert " in no snapshot, too large or not readable: new\n" in kept.text("ses-1")
+    assert " in no snapshot: new\n" in kept.text("ses-1")
     for name in ("new", "file"):
         os.utime(tree / name)
     assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1].keys() == {"new", "file"}
