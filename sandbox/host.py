@@ -18,6 +18,17 @@ from amem.sandbox.worktree import look
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _EXTRA_ROOTS = ("/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system")
+_VAR = (
+    "/var/cache/fontconfig",
+    "/var/cache/man",
+    "/var/lib/dpkg",
+    "/var/lib/gems",
+    "/var/lib/ghc",
+    "/var/lib/ghostscript",
+    "/var/lib/rpm",
+    "/var/lib/texmf",
+)
+"""Where a distribution keeps what a program below /usr cannot do without: package databases, TeX's formats, GHC's libraries."""
 _ETC = frozenset(
     {
         "ImageMagick-6",
@@ -29,10 +40,12 @@ _ETC = frozenset(
         "crypto-policies",
         "debian_version",
         "dotnet",
+        "dpkg",
         "fonts",
         "ghostscript",
         "glvnd",
         "groff",
+        "groovy",
         "inputrc",
         "ld.so.cache",
         "ld.so.conf",
@@ -46,6 +59,7 @@ _ETC = frozenset(
         "manpath.config",
         "mime.types",
         "mono",
+        "ocamlfind.conf",
         "os-release",
         "perl",
         "php.d",
@@ -69,6 +83,7 @@ _ETC_STARTS = ("python3", "java-")
 _ETC_BELOW = (
     "chromium.d/README",
     "chromium.d/default-flags",
+    "emacs/site-start.d",
     "maven/logging",
     "maven/m2.conf",
     "php/conf.d",
@@ -115,7 +130,7 @@ def of_machine(programs: str = "") -> HostFacts:
         root_links=tuple((path, _link(programs + path)) for path in _ROOTS if os.path.lexists(programs + path)),
         etc=_etc_of_image(programs) if programs else _etc(),
         devices=tuple(name for name in DEVICES if os.path.exists(f"/dev/{name}")),
-        extra_roots=() if programs else tuple(path for path in _EXTRA_ROOTS if os.path.exists(path)),
+        extra_roots=tuple(path for path in (*(() if programs else _EXTRA_ROOTS), *_VAR) if os.path.isdir(programs + path)),
         programs=programs,
         shell=shell(programs),
         landlock_abi=privileges.landlock_abi(),

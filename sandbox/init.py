@@ -543,6 +543,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "put": _put,
     "put_beneath": _put_beneath,
     "pts": lambda context: mounts.pts(),
+    "queues": lambda context: mounts.queues(),
     "hold": _hold,
     "mirror": _mirror,
     "hold_proc": lambda context, path: mounts.hold("/", path.lstrip("/"), calls.ATTR_RDONLY),

@@ -262,6 +262,16 @@ def pts() -> None:
     calls.mount("devpts", "./dev/pts", "devpts", calls.MS_NOSUID | calls.MS_NOEXEC, options)
 
 
+def queues() -> None:
+    """The message queues of this ipc namespace, where the kernel has any. Landlock has one made only beneath a path of its rules."""
+    directory("/dev/mqueue")
+    try:
+        calls.mount("mqueue", "./dev/mqueue", "mqueue", calls.MS_NOSUID | calls.MS_NODEV | calls.MS_NOEXEC)
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
+
+
 def enter_root() -> None:
     """Make the new root the root; the host's is gone."""
     calls.pivot_root(".", ".")

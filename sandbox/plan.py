@@ -234,6 +234,7 @@ def _devices(spec: SandboxSpec, host: HostFacts) -> list[Step]:
         Step("tmpfs", ("/dev", MIB, 0o755)),
         *(Step("put", (f"/dev/{name}", f"/dev/{name}")) for name in host.devices),
         Step("pts"),
+        Step("queues"),
         Step("tmpfs", ("/dev/shm", max(64 * MIB, spec.limits.tmp_bytes // 4), 0o1777)),
         *(Step("link", link) for link in links),
     ]
@@ -417,6 +418,7 @@ def _landlock(spec: SandboxSpec, host: HostFacts) -> tuple[object, ...]:
         "/var/tmp",
         "/run",
         "/dev/shm",
+        "/dev/mqueue",
     ]
     if host.tree.common is not None:
         writable.append(host.tree.common)

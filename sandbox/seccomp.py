@@ -181,8 +181,8 @@ ARCHES = {
     "aarch64": Arch(0xC00000B7, 220, 25, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64),
 }
 
-TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp")
-"""What `allow_ptrace` gives back."""
+TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "personality")
+"""What `allow_ptrace` gives back. A debugger starts its program at the same addresses each time, by personality(2)."""
 
 SET_ID = 0o6000
 """S_ISUID and S_ISGID. On the host's disk such a file is its owner's powers for whoever runs it, and a mount can only void it inside."""

@@ -86,6 +86,14 @@ PASSED = (
 )
 """The caller's variables that may come along. None can hold a secret, load code or point git at another configuration."""
 
+CONFINED = {
+    "npm_config_fetch_retries": "0",
+    "PIP_RETRIES": "0",
+    "FAKEROOTDONTTRYCHOWN": "1",
+}
+"""What programs would find out by waiting: that there is no network (npm asks for more than a minute); or not at all: that an owner who
+does not exist inside is EINVAL to chown(2), where fakeroot expects EPERM."""
+
 CODE_LOADING = ("LD_", "GIT_", "BASH_ENV", "BASH_FUNC_", "PYTHONSTARTUP", "PERL5", "RUBYOPT", "SSH_", "DBUS_", "XDG_RUNTIME")
 """Beginnings of names that are refused even from the launcher, save for those of git below."""
 

@@ -65,6 +65,8 @@ class Asked(NamedTuple):
     git_config_writable: bool = False
     config_writable: bool = False
     """A session may write what harnesses and editors configure themselves by."""
+    traces: bool = False
+    """Programs of the session may trace each other."""
     snapshot: bool = False
     """Keep the tree from before and after the session."""
     only_shown: bool = False

@@ -155,6 +155,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         env=tuple(
             {
                 **spec.base_env(settings.environment, facts.home, "agent", path, surroundings.shell(found.image or "")),
+                **(spec.CONFINED if found.backend.confined else {}),
                 **surroundings.data_paths(settings.environment, found.image or ""),
                 **launch.env,
                 **(login.variables if login else {}),
@@ -173,6 +174,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         ),
         interactive=asked.interactive,
         limits=found.limits,
+        allow_ptrace=asked.traces,
         ports=asked.ports,
         host_ports=asked.host_ports,
         read_only=asked.only_shown,

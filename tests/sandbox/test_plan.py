@@ -64,6 +64,7 @@ def test_whole_plan_of_an_ordinary_user() -> None:
         Step("put", ("/dev/null", "/dev/null")),
         Step("put", ("/dev/tty", "/dev/tty")),
         Step("pts"),
+        Step("queues"),
         Step("tmpfs", ("/dev/shm", 1 << 27, 0o1777)),
         Step("link", ("/dev/ptmx", "pts/ptmx")),
         Step("link", ("/dev/fd", "/proc/self/fd")),
@@ -118,7 +119,7 @@ def test_whole_plan_of_an_ordinary_user() -> None:
                 0xFFF2,
                 3,
                 (
-                    *((path, 0x7FF2) for path in ("/srv/tree", "/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm")),
+                    *((path, 0x7FF2) for path in ("/srv/tree", "/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue")),
                     ("/dev/pts", 0xC002),
                     ("/dev/null", 0xC002),
                     ("/dev/tty", 0xC002),
