@@ -89,6 +89,9 @@ PASSED = (
 CONFINED = {
     "npm_config_fetch_retries": "0",
     "PIP_RETRIES": "0",
+    "UV_HTTP_RETRIES": "0",
+    "POETRY_REQUESTS_MAX_RETRIES": "0",
+    "CARGO_NET_RETRY": "0",
     "FAKEROOTDONTTRYCHOWN": "1",
 }
 """What programs would find out by waiting: that there is no network (npm asks for more than a minute); or not at all: that an owner who

@@ -26,7 +26,16 @@ _DATA = (
     "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
+    "JAVA_HOME",
+    "GOROOT",
+    "RUSTUP_HOME",
+    "DOTNET_ROOT",
+    "ANDROID_HOME",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
 )
+"""The caller's variables that say where a program finds data or its other parts .."""
 _DATA_PLACES = (
     "/usr",
     "/nix/store",
@@ -63,10 +72,15 @@ def behind(path: str, written: tuple[str, ...]) -> str:
     return ":".join(sorted(path.split(":"), key=lambda folder: f"{folder}/".startswith(places)))
 
 
-def data_paths(environment: Mapping[str, str], programs: str = "") -> dict[str, str]:
-    """The caller's variables that say where a program finds data, as far as that is there inside."""
+def data_paths(environment: Mapping[str, str], programs: str = "", shown: tuple[str, ...] = ()) -> dict[str, str]:
+    """The caller's variables that say where a program finds data or its other parts, as far as that is there inside.
+
+    `shown`: folders of the owner's that are shown, at their own paths, and that no session writes: what runs by these names may answer for
+    a check.
+    """
+    places = tuple(f"{place}/" for place in (*_DATA_PLACES, *shown))
     named = ((name, path) for name in _DATA if (path := environment.get(name)))
-    return {name: path for name, path in named if f"{path}/".startswith(_DATA_PLACES) and os.path.exists(programs + path)}
+    return {name: path for name, path in named if f"{path}/".startswith(places) and os.path.exists(programs + path)}
 
 
 def terminal(environment: Mapping[str, str], home: str, home_inside: str, programs: str = "") -> tuple[Bind, ...]:

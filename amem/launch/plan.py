@@ -113,6 +113,12 @@ class Plan(NamedTuple):
         return (self.place.workdir, *(bind.source for bind in self.binds))
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """The host's paths of the owner's, beside the work tree, that it sees and cannot write."""
+        sources = (bind.source for bind in self.binds if not bind.writable)
+        return tuple(path for path in sources if not is_below(path, self.place.workdir))
+
+    @property
     def writable(self) -> tuple[str, ...]:
         """The host paths a session may write, its home apart."""
         return (self.place.workdir, *(bind.source for bind in self.binds if bind.writable))

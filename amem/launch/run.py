@@ -156,7 +156,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
             {
                 **spec.base_env(settings.environment, facts.home, "agent", path, surroundings.shell(found.image or "")),
                 **(spec.CONFINED if found.backend.confined else {}),
-                **surroundings.data_paths(settings.environment, found.image or ""),
+                **surroundings.data_paths(settings.environment, found.image or "", () if found.image else found.read),
                 **launch.env,
                 **(login.variables if login else {}),
             }.items()

@@ -19,6 +19,13 @@ import pytest
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Done, Place
 
+POM = "<project><modelVersion>4.0.0</modelVersion><groupId>g</groupId><artifactId>a</artifactId><version>1</version></project>\n"
+TEX = "\\documentclass{article}\\begin{document}x\\end{document}\n"
+REDIS = (
+    "redis-server --port 0 --unixsocket $HOME/it.sock --save '' --daemonize yes > log"
+    "; until redis-cli -s $HOME/it.sock set a b; do :; done; redis-cli -s $HOME/it.sock shutdown nosave"
+)
+
 
 @pytest.fixture
 def desk(place: Place, provider: Running) -> Place:
@@ -87,7 +94,83 @@ def test_threads_and_children_of_node(desk: Place) -> None:
     assert run(desk, "node it.js").out == "agent child served\n"
 
 
-# Package managers, from a registry of the host that the session may reach
+@pytest.mark.parametrize(
+    ("programs", "files", "script", "said"),
+    [
+        pytest.param(("php",), {}, "php -r 'echo json_encode(extension_loaded(\"posix\"));'", "true", id="php"),
+        pytest.param(("mvn",), {"pom.xml": POM}, "mvn -q validate && echo valid", "valid", id="maven"),
+        pytest.param(("Rscript",), {}, "Rscript -e 'cat(median(1:3))'", "2", id="R"),
+        pytest.param(("ghc",), {"it.hs": "main = print 1\n"}, "ghc -v0 it.hs && ./it", "1", id="ghc"),
+        pytest.param(
+            ("ocamlfind", "ocamlopt"), {"it.ml": "print_int 1\n"}, "ocamlfind ocamlopt -package unix it.ml -o it && ./it", "1", id="ocaml"
+        ),
+        pytest.param(("pdflatex",), {"it.tex": TEX}, "pdflatex -interaction=batchmode it.tex && head -c 4 it.pdf", "%PDF", id="latex"),
+        pytest.param(("emacs",), {}, "emacs --batch --eval '(princ 1)'", "1", id="emacs"),
+        pytest.param(("dpkg",), {}, "dpkg-query -W -f '${Package}' dpkg", "dpkg", id="dpkg"),
+        pytest.param(("fakeroot",), {}, "fakeroot sh -c 'touch it && chown root it && stat -c %U it'", "root", id="fakeroot"),
+        pytest.param(("redis-server",), {}, REDIS, "OK", id="redis"),
+        pytest.param(("go",), {"it.go": "package main\n\nfunc main() { print(1) }\n"}, "go run it.go 2>&1", "1", id="go"),
+        pytest.param(
+            ("tmux",),
+            {},
+            "tmux new-session -d 'echo made > it; tmux wait-for -S made; cat' && tmux wait-for made && cat it",
+            "made",
+            id="tmux",
+        ),
+    ],
+)
+def test_a_tool(desk: Place, programs: tuple[str, ...], files: dict[str, str], script: str, said: str) -> None:
+    need(*programs)
+    for name, text in files.items():
+        (desk.tree / name).write_text(text)
+    assert run(desk, script).out.rstrip().endswith(said)
+
+
+def test_message_queues(desk: Place) -> None:
+    (desk.tree / "it.py").write_text(
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "made = libc.mq_open(b'/it', os.O_CREAT | os.O_RDWR, 0o600, None)\n"
+        "print(os.strerror(ctypes.get_errno()) if made < 0 else os.listdir('/dev/mqueue'))\n"
+    )
+    assert run(desk, f"{sys.executable} it.py").out == "['it']\n"
+
+
+def test_a_debugger_where_a_launch_allows_tracing(desk: Place) -> None:
+    need("gcc", "gdb")
+    (desk.tree / "it.c").write_text("int main(void) { return 0; }\n")
+    script = "gcc -g it.c && gdb -q -batch -ex 'break main' -ex run -ex bt ./a.out 2>&1"
+    assert "Could not trace" in run(desk, f"{script} || true").out
+    traced = run(desk, script, "--allow-ptrace").out
+    assert "#0  main () at it.c:1" in traced and "randomization" not in traced
+
+
+def test_a_compilers_sanitizers_where_a_launch_lets_them(desk: Place) -> None:
+    need("gcc")
+    (desk.tree / "it.c").write_text("#include <stdlib.h>\nint main(void) { return malloc(3) == 0; }\n")
+    script = "gcc -fsanitize=address it.c 2>/dev/null || exit 9; ./a.out 2>&1 || true"
+    done = desk.launch("--allow-ptrace", "--max-memory", "64T", "--", "sh", "-c", script)
+    if done.code == 9:
+        pytest.skip("this compiler has no AddressSanitizer")
+    assert "SUMMARY: AddressSanitizer: 3 byte(s) leaked" in done.out, done.out + done.err
+
+
+# Package managers, from a registry of the host that the session may reach, and where there is none
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "retry"),
+    [
+        ("npm", "npm view nothing --loglevel http", "attempt 2"),
+        ("pip", "python3 -m venv env && env/bin/pip download --disable-pip-version-check nothing", "Retrying"),
+    ],
+)
+def test_a_package_manager_says_at_once_that_there_is_no_network(desk: Place, program: str, script: str, retry: str) -> None:
+    need(program)
+    done = desk.launch("--", "sh", "-c", script)
+    assert done.code == 1
+    assert retry not in done.out + done.err
+    assert "ENOTFOUND" in done.err or "No matching distribution" in done.err
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

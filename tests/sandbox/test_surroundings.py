@@ -124,6 +124,20 @@ def test_hooks_that_the_owners_configuration_names_in_any_tree(tmp_path: Path, v
     assert surroundings.git_hooks(surroundings.git_settings(str(tmp_path), None, str(tmp_path))) == names
 
 
+def test_where_a_tool_chain_lies_comes_along_where_that_is_shown(tmp_path: Path) -> None:
+    for name in ("rustup", "rustup-other", "venv"):
+        (tmp_path / name).mkdir()
+    named = {
+        "RUSTUP_HOME": f"{tmp_path}/rustup",
+        "VIRTUAL_ENV": f"{tmp_path}/venv",
+        "GOROOT": f"{tmp_path}/rustup-other",
+        "JAVA_HOME": "/usr",
+    }
+    named |= {"PYENV_ROOT": f"{tmp_path}/rustup/none"}
+    found = surroundings.data_paths(named, shown=(f"{tmp_path}/rustup", f"{tmp_path}/venv"))
+    assert found == {"RUSTUP_HOME": f"{tmp_path}/rustup", "VIRTUAL_ENV": f"{tmp_path}/venv", "JAVA_HOME": "/usr"}
+
+
 def test_the_owners_search_path_comes_along_as_far_as_it_is_shown(tmp_path: Path) -> None:
     for name in ("tree/bin", "tool/bin", "beside"):
         (tmp_path / name).mkdir(parents=True)

@@ -542,7 +542,9 @@ def p53() -> Held:
 @probe
 def p54() -> Held:
     segments = text("/proc/sysvipc/shm").splitlines()[1:] if os.path.exists("/proc/sysvipc/shm") else []
-    return not segments and not os.path.exists("/dev/mqueue"), segments
+    libc = ctypes.CDLL(None, use_errno=True)
+    queue = libc.mq_open(f"/{FACTS['queue']}".encode(), os.O_RDONLY | os.O_NONBLOCK)
+    return not segments and queue < 0 and ctypes.get_errno() == errno.ENOENT and not os.listdir("/dev/mqueue"), segments
 
 
 @probe

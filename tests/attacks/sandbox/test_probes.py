@@ -1,6 +1,7 @@
 """Every probe of the table, in one sandbox for each way of launching; and control runs, where a layer is off and the probe must bite."""
 
 import atexit
+import ctypes
 import json
 import os
 import shutil
@@ -8,7 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,21 @@ WEAKER = {
     "38": "RLIMIT_NPROC does not bind root",
 }
 """Started by root where no idmapped mounts are: what does not hold, as `amem doctor` says."""
+
+
+@contextmanager
+def _queue(name: str) -> Iterator[None]:
+    """A message queue of the host's, for everybody."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.umask(0)
+    made = libc.mq_open(f"/{name}".encode(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666, None)
+    os.umask(before)
+    assert made >= 0, os.strerror(ctypes.get_errno())
+    os.close(made)
+    try:
+        yield
+    finally:
+        libc.mq_unlink(f"/{name}".encode())
 
 
 def furnish(here: Place) -> None:
@@ -134,6 +151,7 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
         named.bind(str(here.base / "socket"))
         named.listen()
         (here.base / "socket").chmod(0o777)
+        stack.enter_context(_queue(f"amem-test-{os.getpid()}"))
         facts = {
             "work": str(here.work),
             "absent": [
@@ -142,12 +160,18 @@ def results(launcher: str, without: frozenset[str] = frozenset(), only: tuple[st
                 str(here.home),
                 "/boot",
                 "/sys",
-                "/var/lib",
+                "/var/cache/apt",
+                "/var/cache/debconf",
+                "/var/lib/apt",
+                "/var/lib/private",
+                "/var/lib/systemd",
                 "/var/log",
+                "/var/spool",
                 "/mnt",
             ],
             "host_port": tcp.getsockname()[1],
             "abstract": f"amem-test-{os.getpid()}",
+            "queue": f"amem-test-{os.getpid()}",
             "socket": str(here.base / "socket"),
             "key": here.mark,
             **LIMITS,

@@ -66,6 +66,7 @@ if os.uname().machine == "x86_64":
 print(json.dumps(found))
 """
 
+
 @pytest.fixture
 def traced(here: Place) -> dict[str, object]:
     (here.work / "tracer.py").write_text(TRACER)
