@@ -88,6 +88,7 @@ PASSED = (
 
 CONFINED = {
     "npm_config_fetch_retries": "0",
+    "pnpm_config_fetch_retries": "0",
     "PIP_RETRIES": "0",
     "UV_HTTP_RETRIES": "0",
     "POETRY_REQUESTS_MAX_RETRIES": "0",
