@@ -64,7 +64,10 @@ WATCHED = (
 """Names by which something on the host may run or obey what a session left."""
 GIT_OBEYS = ("hooks", "config", "config.worktree", "commondir", "info/attributes")
 """What git obeys in a git directory."""
-_WATCH_FILES = 4096
+MOST_WATCHED = 4096
+"""Files and folders of one name that are looked at."""
+_MOST_PATH = 4096
+"""Bytes of a path, with the NUL: what the kernel takes."""
 
 
 def look(workdir: str) -> Tree:
@@ -113,7 +116,7 @@ class Change(NamedTuple):
 def marks(workdir: str, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, str]:
     """The watched names, those that are protected where they exist, and those of a git directory outside, by inode and change time.
 
-    Nothing is read; a change time cannot be set back, so no change goes unseen. Bounded: no more than 4096 files of a name are looked at.
+    Nothing is read; a change time cannot be set back, so no change goes unseen. Bounded: what `below` has of a name.
     """
     places = [(workdir, "", tuple(dict.fromkeys((*WATCHED, *names, *tree.names))))]
     if tree.common:
@@ -121,22 +124,28 @@ def marks(workdir: str, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, st
     found = {}
     for folder, shown, names in places:
         for name in names:
-            for each in itertools.islice(below(folder, name), _WATCH_FILES):
+            for each in below(folder, name):
                 try:
                     about = os.lstat(os.path.join(folder, each))
                 except FileNotFoundError:  # an editor on the host, at this moment
+                    continue
+                except OSError as error:  # a session closed the folder above it, or made it too deep
+                    found[shown + each] = error.strerror or str(error)
                     continue
                 found[shown + each] = f"{about.st_mode:o}:{about.st_ino}:{about.st_size}:{about.st_ctime_ns}"
     return found
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...]:
-    """The names that differ, sorted."""
+    """The names that differ, sorted; a folder that was not looked into, then or now, for all that is in it."""
     words = {
         name: "gone" if name not in after else "appeared" if name not in before else "changed"
         for name in before.keys() | after.keys()
         if before.get(name) != after.get(name)
     }
+    if folders := {name for name in words if name.endswith("/")}:
+        words = {name: word for name, word in words.items() if name in folders or not any(f"{one}/" in folders for one in above(name))}
+        words |= dict.fromkeys(folders, "changed")
     return tuple(Change(name, words[name]) for name in sorted(words))
 
 
@@ -166,11 +175,17 @@ def _from_file(workdir: str, path: str) -> Tree:
 
 def gitdir_of(path: str) -> str | None:
     """The real path that a `.git` file names; None where it is not a file that git would write."""
+    target = named_gitdir(path)
+    return None if target is None else os.path.realpath(target)
+
+
+def named_gitdir(path: str) -> str | None:
+    """The same as it stands there, from the file's folder on: nothing of it was looked up."""
     line = (_read(path) or "").removesuffix("\n")
     target = line.removeprefix("gitdir: ")
-    if target in ("", line) or "\n" in line or "\0" in line:
+    if target in ("", line) or "\n" in line or "\0" in line or len(os.fsencode(target)) >= _MOST_PATH:
         return None
-    return os.path.realpath(os.path.join(os.path.dirname(path), target))
+    return os.path.join(os.path.dirname(path), target)
 
 
 def _common_of_linked(gitdir: str, path: str) -> str | None:
@@ -378,7 +393,11 @@ def _read(path: str) -> str | None:
 
 
 def below(workdir: str, name: str) -> Iterator[str]:
-    """A name and, for a folder, the files below it; links are not followed, not even above the name."""
+    """A name and, for a folder, the files below it; links are not followed, not even above the name.
+
+    Bounded: a folder with more in it than is looked at of a name, and one that cannot be listed, stands itself for what is in it, with a
+    slash at its end.
+    """
     folder = workdir
     for part in name.split("/")[:-1]:
         folder = os.path.join(folder, part)
@@ -391,26 +410,55 @@ def below(workdir: str, name: str) -> Iterator[str]:
     if os.path.islink(path) or not os.path.isdir(path):
         yield name
         return
-    for above, folders, files in walk(path):
-        links = [each for each in folders if os.path.islink(os.path.join(above, each))]
-        for each in sorted((*files, *links)):
-            yield os.path.relpath(os.path.join(above, each), workdir)
+    waiting, left = [name], MOST_WATCHED
+    while waiting:
+        here = waiting.pop()
+        entries = _listed(os.path.join(workdir, here), left)
+        if entries is None:
+            yield f"{here}/"
+            continue
+        left -= len(entries)
+        folders = {entry.name for entry in entries if _is_folder(entry)}
+        yield from (f"{here}/{entry.name}" for entry in entries if entry.name not in folders)
+        waiting += [f"{here}/{each}" for each in sorted(folders, reverse=True)]
+
+
+def above(name: str) -> Iterator[str]:
+    """The folders that a name lies in, the nearest first."""
+    while name := name.rpartition("/")[0]:
+        yield name
 
 
 def walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
     """As `os.walk`, in order of names, for a tree that a session made: `os.walk` of Python 3.11 recurses, and ends with a deep one.
 
-    The caller may take folders off the list before it goes on. Links are not followed, what cannot be listed is passed over.
+    The caller may take folders off the list before it goes on. A link is a file: what it leads to is not looked up, which could wait for a
+    file server. What cannot be listed is passed over.
     """
     waiting = [top]
     while waiting:
         here = waiting.pop()
-        try:
-            with os.scandir(here) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError:
+        entries = _listed(here)
+        if entries is None:
             continue
-        folders = [entry.name for entry in entries if entry.is_dir()]
-        links = {entry.name for entry in entries if entry.is_symlink()}
-        yield here, folders, [entry.name for entry in entries if entry.name not in folders]
-        waiting += [os.path.join(here, name) for name in reversed(folders) if name not in links]
+        folders = [entry.name for entry in entries if _is_folder(entry)]
+        known = frozenset(folders)
+        yield here, folders, [entry.name for entry in entries if entry.name not in known]
+        waiting += [os.path.join(here, name) for name in reversed(folders)]
+
+
+def _listed(folder: str, most: int | None = None) -> list[os.DirEntry[str]] | None:
+    """What is in a folder, in order of names; None where that is more than `most`, or cannot be listed."""
+    try:
+        with os.scandir(folder) as found:
+            entries = list(itertools.islice(found, None if most is None else most + 1))
+    except OSError:
+        return None
+    return sorted(entries, key=lambda entry: entry.name) if most is None or len(entries) <= most else None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

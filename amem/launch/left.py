@@ -5,13 +5,14 @@ costs the same in any tree; what was written since then tells itself, as a chang
 followed out of a tree, no program runs, and where there is more to see than is looked at, that is said.
 """
 
+import errno
 import itertools
 import os
 import time
 from collections import deque
 from collections.abc import Iterator
 
-from amem.sandbox import worktree
+from amem.sandbox import calls, worktree
 from amem.sandbox.spec import is_below
 from amem.sandbox.worktree import Change
 from amem.typed import NamedTuple
@@ -20,10 +21,11 @@ WRITTEN = "written"
 """How a name changed where nobody looked before: it appeared, or it changed."""
 
 _MOST = 1_000_000
-_FOLDER = 40
-"""How much is looked at of a tree, in names, and what it costs to list a folder: 25,000 folders are a second."""
+_FOLDER, _ABOUT, _WAY = 40, 4, 40
+"""How much is looked at of a tree, in names; and what it costs to list a folder, to look at a file's times, to find where a link leads:
+25,000 folders are a second."""
 _MOST_FOUND = 1_000
-_MOST_FILES = 4_096
+_MOST_HOPS = 40
 _NAMED = 8
 """Names in the sentence for a person; `--json` has all."""
 _SLACK_NS = 20_000_000
@@ -71,8 +73,8 @@ def report(
             continue
         found, whole = find(tree, since_ns, old if tree == workdir else frozenset())
         if tree == workdir:
-            known = [change.name for change in changed]
-            every += (*changed, *(Change(name, WRITTEN) for name in found if not any(is_below(one, name) for one in known)))
+            known = {name.rstrip("/") for change in changed for name in (change.name, *worktree.above(change.name))}
+            every += (*changed, *(Change(name, WRITTEN) for name in found if name not in known))
             names = every
         else:
             names = [Change(f"{tree}/{name}", WRITTEN) for name in found]
@@ -154,7 +156,7 @@ class _Look:
             return
         try:
             with os.scandir(fd) as entries:
-                for entry in itertools.islice(entries, max(self.left, 0)):
+                for entry in itertools.takewhile(lambda _: self.left > 0, entries):
                     self.left -= 1
                     yield entry.name, f"{folder}/{entry.name}" if folder else entry.name, entry.is_dir(follow_symlinks=False)
         finally:
@@ -165,12 +167,13 @@ class _Look:
         return self._fresh_or_leads(self._path(name))
 
     def _fresh_or_leads(self, path: str) -> bool:
-        return self._fresh(path) or (os.path.islink(path) and self._inside(real := os.path.realpath(path)) and self._fresh(real))
+        return self._fresh(path) or (os.path.islink(path) and (real := self._real(path)) is not None and self._fresh(real))
 
     def folder_of_link(self, name: str) -> str:
         """The folder of the tree that a link leads to; empty for anything else, and for the whole tree."""
-        real = os.path.realpath(self._path(name))
-        return os.path.relpath(real, self._tree) if self._inside(real) and real != self._tree and os.path.isdir(real) else ""
+        path = self._path(name)
+        real = self._real(path) if os.path.islink(path) else None
+        return os.path.relpath(real, self._tree) if real not in (None, self._tree) and os.path.isdir(real) else ""
 
     def has_head(self, folder: str) -> bool:
         """Whether a folder may be a repository."""
@@ -179,6 +182,7 @@ class _Look:
     def bare(self, folder: str, *, made: bool) -> bool:
         """Whether git takes a folder with a HEAD for a repository, and what makes it one (if that may be new) or what it obeys was written
         since."""
+        self.left -= _WAY
         parts = [self._path(f"{folder}/{name}") for name in ("HEAD", "objects", "refs")]
         is_one = all(map(os.path.lexists, parts)) or os.path.lexists(self._path(f"{folder}/commondir"))
         return is_one and ((made and any(map(self._fresh, parts))) or self._obeys(self._path(folder), worktree.GIT_OBEYS))
@@ -189,22 +193,98 @@ class _Look:
         path = self._path(name)
         if os.path.isdir(path) and not os.path.islink(path):
             return (made and self._fresh(f"{path}/HEAD")) or self._obeys(path, obeyed)
-        real = worktree.gitdir_of(path) or os.path.realpath(path)
-        return self._fresh(path) or (self._inside(real) and self._obeys(real, obeyed))
+        self.left -= _WAY
+        real = self._real(worktree.named_gitdir(path) or path)
+        return self._fresh(path) or (real is not None and self._obeys(real, obeyed))
 
     def _obeys(self, folder: str, obeyed: tuple[str, ...]) -> bool:
-        names = (each for own in obeyed for each in itertools.islice(worktree.below(folder, own), _MOST_FILES))
-        return any(self._fresh_or_leads(os.path.join(folder, each)) for each in itertools.takewhile(lambda _: self.left > 0, names))
+        for name in itertools.chain.from_iterable(worktree.below(folder, own) for own in obeyed):
+            if self.left <= 0:
+                break
+            if name.endswith("/"):  # more than is looked at, or closed
+                self.left -= worktree.MOST_WATCHED
+                self.whole = False
+            if self._fresh_or_leads(os.path.join(folder, name)):
+                return True
+        return False
 
     def _fresh(self, path: str, *, unknown: bool = False) -> bool:
-        self.left -= 1
+        self.left -= _ABOUT
         try:
             return os.lstat(path).st_ctime_ns >= self._since_ns
         except OSError:
             return unknown
 
-    def _inside(self, real: str) -> bool:
-        return is_below(real, self._tree)
+    def _real(self, path: str) -> str | None:
+        """What a path leads to, with its links resolved; None where that is nothing, or not in the tree.
+
+        No name outside the tree is looked up but in the folders that it lies in: a session may have it lead to a file server that does not
+        answer, or that looking mounts.
+        """
+        for _ in range(_MOST_HOPS):
+            self.left -= _WAY + len(path) // _WAY
+            name = self._below(path)
+            if name is None:
+                return None
+            try:
+                return self._opened(name)
+            except OSError as error:
+                further = self._after(name) if error.errno == errno.EXDEV else None
+            if further is None:
+                return None
+            path = further
+        return None
+
+    def _after(self, name: str) -> str | None:
+        """A name with the first link in it that leads out of the tree in place of itself; None where there is none."""
+        parts = name.split("/")
+        for at in range(1, len(parts) + 1):
+            self.left -= _ABOUT
+            link = "/".join(parts[:at])
+            try:
+                leads_to = os.readlink(self._path(link))
+            except OSError:  # no link
+                continue
+            try:
+                self._opened(link)
+            except OSError as error:
+                out = error.errno == errno.EXDEV
+                return os.path.join(os.path.dirname(self._path(link)), leads_to, *parts[at:]) if out else None
+        return None
+
+    def _below(self, path: str) -> str | None:
+        """The part of a whole path that is below the tree, once its beginning was found to lead there."""
+        here, hops, parts = "", 0, deque(path.split("/"))
+        while here != self._tree:
+            if not parts or hops == _MOST_HOPS:
+                return None
+            part = parts.popleft()
+            if part in ("", "."):
+                continue
+            further = os.path.dirname(here).rstrip("/") if part == ".." else f"{here}/{part}"
+            if part == ".." or is_below(self._tree, further):
+                here = further
+                continue
+            try:
+                leads_to = os.readlink(further)
+            except OSError:
+                return None
+            hops += 1
+            here = "" if leads_to.startswith("/") else here
+            parts.extendleft(reversed(leads_to.split("/")))
+        return "/".join(parts) or "."
+
+    def _opened(self, name: str) -> str | None:
+        top = os.open(self._tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fd = calls.open_beneath(top, name, os.O_PATH, calls.RESOLVE_BENEATH | calls.RESOLVE_NO_MAGICLINKS)
+        finally:
+            os.close(top)
+        try:
+            real = os.readlink(f"/proc/self/fd/{fd}")
+        finally:
+            os.close(fd)
+        return real if is_below(real, self._tree) else None
 
     def _path(self, name: str) -> str:
         return f"{self._tree}/{name}"

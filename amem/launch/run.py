@@ -353,9 +353,11 @@ def _run(sitting: "Sitting", settings: Settings, start: "Callable[[], Running]",
         with _watched(sitting, note) as watched:
             attend(watched, running)
     finally:
-        _tell_left(sitting, before)
-        if store is not None:
-            _keep_after(store, ready, outcome, before)
+        try:
+            _tell_left(sitting, before)
+        finally:
+            if store is not None:
+                _keep_after(store, ready, outcome, before)
 
 
 def _keep_row(settings: Settings, running: "Running") -> None:

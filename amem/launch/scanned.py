@@ -134,6 +134,9 @@ def _folder(path: str, fd: int, below: list[str], left_out: list[str]) -> Folder
             about = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:  # an editor, at this moment
             continue
+        except OSError:  # a folder that may be listed and not searched, a name too long
+            left_out.append(f"{path}/{name}" if path else name)
+            continue
         mode = about.st_mode
         kind = mode & _KIND
         if len(name) == 11 and kind == stat.S_IFLNK and name.lower() == ".gitmodules":

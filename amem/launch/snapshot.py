@@ -148,11 +148,11 @@ class Store:
         parts = raw.split("\0")
         before, after = self.about(session), self.about(session, "after")
         found = {path: _change(head, path, before, after) for head, path in zip(parts[:-1:2], parts[1::2], strict=True)}
-        for path in after.left_out:
-            if path in found:
-                found[path] = found[path]._replace(change="modified", after=UNKEPT)
-            elif not any(is_below(path, each) for each in before.left_out):
-                found[path] = Change(path, "added", None, UNKEPT)
+        if after.left_out:
+            was, known = self._listed(session, "before", before), frozenset(before.left_out)
+            shut = frozenset(after.left_out)
+            found |= {path: Change(path, "modified", file, UNKEPT) for path, file in was.items() if _lies_in(path, shut)}
+            found |= {path: Change(path, "added", None, UNKEPT) for path in shut - was.keys() if not _lies_in(path, known)}
         if others := {path for path, _ in before.modes.items() ^ after.modes.items()} - found.keys():
             was, now = self._listed(session, "before", before), self._listed(session, "after", after)
             found |= {path: Change(path, "modified", was[path], now[path]) for path in others & was.keys() & now.keys()}
@@ -173,6 +173,10 @@ class Store:
         message = json.loads(self._git("cat-file", "commit", f"refs/sessions/{session}/{when}").partition(b"\n\n")[2])
         modes = {path: bits if len(bits) > 4 else f"100{bits:0>3}" for bits, paths in message["modes"].items() for path in paths}
         return About(modes, tuple(message["left_out"]), message.get("at_ns", 0))
+
+    def files(self, session: str) -> frozenset[str]:
+        """The names of all files and folders that the snapshot from before a session has."""
+        return frozenset(self._listed(session, "before", self.about(session)))
 
     def _listed(self, session: str, when: str, about: "About") -> dict[str, File]:
         """All that a snapshot has, folders too: those with files in them, and those with an unusual mode."""
@@ -339,6 +343,7 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     reverted: list[str] = []
     kept: dict[str, str] = {}
     about, ended_ns = store.about(session), store.about(session, "after").at_ns
+    left_out = frozenset(about.left_out)
     tree = scanned.top(store.workdir)
     try:
         for change in sorted(changes, key=_turn):
@@ -346,15 +351,17 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
                 now = _now(tree, change, ended_ns)
                 if now == change.before:
                     reverted.append(change.path)
-                elif any(is_below(change.path, each) for each in about.left_out):
+                elif _lies_in(change.path, left_out):
                     kept[change.path] = "it was there before, and not in the snapshot"
-                elif now not in (change.after, UNKEPT) and not force:
+                elif now not in (change.after, UNKEPT, *((None,) if change.after == UNKEPT else ())) and not force:
                     kept[change.path] = "changed since the session"
                 else:
                     _put(tree, change.path, change.before, about.modes, store)
                     reverted.append(change.path)
             except OSError as error:
                 kept[change.path] = (error.strerror or str(error)).lower()
+        if opened := [change.path for change in changes if _is_folder(change.before) and change.after == UNKEPT]:
+            kept |= dict.fromkeys(_strange(tree, opened, store.files(session)), "it is in no snapshot: the session closed its folder")
     finally:
         os.close(tree)
     return reverted, kept
@@ -368,9 +375,8 @@ def remainder(store: Store, session: str, reverted: Iterable[str], undo_ns: int)
     """
     began_ns, undo_ns = store.about(session).at_ns, undo_ns - _TICK_NS
     written = frozenset(reverted)
-    for above, folders, files in worktree.walk(store.workdir):
-        links = (path for name in folders if os.path.islink(path := os.path.join(above, name)))
-        for path in (above, *links, *(os.path.join(above, name) for name in files)):  # each folder is `above` in its turn
+    for above, _, files in worktree.walk(store.workdir):
+        for path in (above, *(os.path.join(above, name) for name in files)):  # each folder is `above` in its turn
             name = os.path.relpath(path, store.workdir)
             try:
                 about = os.lstat(path)
@@ -405,19 +411,20 @@ def _now(tree: int, change: Change, ended_ns: int) -> File | None:
     session ended, is UNKEPT."""
     above, name = os.path.split(change.path)
     try:
-        folder = calls.open_beneath(tree, above, os.O_RDONLY | os.O_DIRECTORY) if above else os.dup(tree)
+        folder = calls.open_beneath(tree, above, os.O_PATH | os.O_DIRECTORY) if above else os.dup(tree)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
         untouched = about.st_ctime_ns < ended_ns
-        if change.after == UNKEPT and untouched:
-            return UNKEPT
         if stat.S_ISDIR(about.st_mode):
-            return File(_octal(about.st_mode), "") if _is_folder(change.before) or change.after == UNKEPT else None
-        if (found := scanned.content(folder, name)) is not None:
-            return File(_octal(about.st_mode), scanned.blob(found[0]).hex())
-        return UNKEPT if untouched else File(_octal(about.st_mode), "")
+            now = File(_octal(about.st_mode), "")
+            if now != change.before and change.after == UNKEPT and untouched:
+                return UNKEPT
+            return now if _is_folder(change.before) or change.after == UNKEPT else None
+        found = scanned.content(folder, name)
+        now = File(_octal(about.st_mode), scanned.blob(found[0]).hex() if found is not None else "")
+        return UNKEPT if untouched and now != change.before and (found is None or change.after == UNKEPT) else now
     except FileNotFoundError:
         return None
     finally:
@@ -430,17 +437,12 @@ def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], stor
     chain = [os.dup(tree)]
     try:
         for at, part in enumerate(parts[:-1]):
-            if file is not None:
-                with suppress(FileExistsError):
-                    os.mkdir(part, 0o700, dir_fd=chain[-1])
-                    _give(chain[-1], part)
-                    bits = int(modes.get("/".join(parts[: at + 1]), "755")[-3:], 8)
-                    os.chmod(part, bits | 0o700, dir_fd=chain[-1])
-            chain.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=chain[-1]))
+            chain.append(_folder(chain[-1], part, modes.get("/".join(parts[: at + 1]), "755") if file is not None else None))
         if file is not None and _is_folder(file):
-            chain.append(os.open(parts[-1], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=chain[-1]))
-            os.fchmod(chain[-1], int(file.mode[-3:], 8))
-            os.utime(chain[-1])  # the session's time would say what it had read, and `remainder` takes it for the undo's
+            chain.append(_cleared(chain[-1], parts[-1], file.mode))
+            here = f"/proc/self/fd/{chain[-1]}"  # a session may have closed it, to its owner too
+            os.chmod(here, int(file.mode[-3:], 8))
+            os.utime(here)  # the session's time would say what it had read, and `remainder` takes it for the undo's
             return
         if file is not None:
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -454,6 +456,50 @@ def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], stor
     finally:
         for folder in chain:
             os.close(folder)
+
+
+def _folder(above: int, name: str, made: str | None) -> int:
+    """A folder, open as a place; with a mode, one is made where there is none.
+
+    Only what was opened is changed: where its name stands, another session may have put a link to a folder of the owner's by then.
+    """
+    how = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(name, how, dir_fd=above)
+    except FileNotFoundError:
+        if made is None:
+            raise
+    os.mkdir(name, 0o700, dir_fd=above)
+    fd = os.open(name, how, dir_fd=above)
+    try:
+        _give(above, f"/proc/self/fd/{fd}")
+        os.chmod(f"/proc/self/fd/{fd}", int(made[-3:], 8) | 0o700)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _cleared(above: int, name: str, mode: str) -> int:
+    """A folder, open as a place, where a session put something else."""
+    try:
+        return _folder(above, name, mode)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=above)
+        return _folder(above, name, mode)
+
+
+def _strange(tree: int, folders: list[str], known: frozenset[str]) -> Iterator[str]:
+    """What is in these folders that no snapshot knows."""
+    for folder in folders:
+        try:
+            fd = calls.open_beneath(tree, folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            continue
+        try:
+            yield from (path for name in sorted(os.listdir(fd)) if name != ".git" and (path := f"{folder}/{name}") not in known)
+        finally:
+            os.close(fd)
 
 
 def _clear(folder: int, name: str) -> None:
@@ -471,16 +517,17 @@ def _clear(folder: int, name: str) -> None:
 
 def _write(folder: int, name: str, content: bytes, bits: int | None) -> None:
     """A file with these mode bits, or without any a link."""
-    temporary = f".{name[:80]}.amem-{os.getpid()}"
+    temporary = f".amem-{os.urandom(8).hex()}"
     try:
         if bits is None:
             os.symlink(content, os.fsencode(temporary), dir_fd=folder)
+            _give(folder, temporary, folder)
         else:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
             with os.fdopen(fd, "wb") as out:
                 out.write(content)
+                _give(folder, f"/proc/self/fd/{fd}")
                 os.fchmod(fd, bits & 0o777)
-        _give(folder, temporary)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(OSError):
@@ -488,11 +535,16 @@ def _write(folder: int, name: str, content: bytes, bits: int | None) -> None:
         raise
 
 
-def _give(folder: int, name: str) -> None:
-    """Run by root, what is made belongs to whom the folder belongs."""
+def _give(folder: int, path: str, beneath: int | None = None) -> None:
+    """Run by root, what is made belongs to whom the folder belongs. `beneath`: where the name of a link stands."""
     if os.geteuid() == 0:
         about = os.fstat(folder)
-        os.chown(name, about.st_uid, about.st_gid, dir_fd=folder, follow_symlinks=False)
+        os.chown(path, about.st_uid, about.st_gid, dir_fd=beneath, follow_symlinks=beneath is None)
+
+
+def _lies_in(path: str, names: frozenset[str]) -> bool:
+    """Is it one of these names, or below one?"""
+    return path in names or any(above in names for above in worktree.above(path))
 
 
 # git's words

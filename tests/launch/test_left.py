@@ -221,3 +221,49 @@ def test_the_person_is_told_each_thing_once(tmp_path: Path, tree: Path) -> None:
     assert {"a/new/.git", "old/.git", f"{more}/x/.git"} <= set(names)
     assert [line.partition(": ")[0] for line in told] == [str(tree), str(more)]
     assert "programs outside the sandbox obey these" in told[0]
+
+
+def test_nothing_outside_a_tree_is_looked_up_but_beside_its_own_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that a session made can lead to a file server that does not answer, or that looking mounts."""
+    tree, alias = tmp_path / "here/tree", tmp_path / "alias"
+    (tree / "lib").mkdir(parents=True)
+    (tree / "lib/env.sh").touch()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/env.sh").touch()
+    alias.symlink_to("here")
+    leads = {
+        "a": "../lib/env.sh",
+        "b": str(alias / "tree/lib/env.sh"),
+        "c": "../../tree/x/env.sh",
+        "d": str(tmp_path / "out/env.sh"),
+        "e": "e",
+    }
+    for name, target in leads.items():
+        (tree / name).mkdir()
+        (tree / name / ".envrc").symlink_to(target)
+    (tree / "x").symlink_to(tree / "lib")
+    (tree / "f").mkdir()
+    (tree / "f/.git").write_text(f"gitdir: {tmp_path}/out/env.sh/x\n")
+    since_ns = now(tmp_path, tree)
+    append(tree / "lib/env.sh")
+    append(tmp_path / "out/env.sh")
+    looked_up: list[str] = []
+    for call in ("lstat", "stat", "readlink", "open", "scandir"):
+        known = getattr(os, call)
+
+        def noted(path: "str | int", *rest: object, known: Callable[..., object] = known, **more: object) -> object:
+            looked_up.append(os.fspath(path) if not isinstance(path, int) else "")
+            return known(path, *rest, **more)
+
+        monkeypatch.setattr(os, call, noted)
+    found, whole = left.find(str(tree), since_ns)
+    monkeypatch.undo()
+    assert (sorted(found), whole) == (["a/.envrc", "b/.envrc", "c/.envrc"], True)
+    assert any(path.startswith(str(tree / "a")) for path in looked_up)
+    assert not [path for path in looked_up if path.startswith(f"{tmp_path}/out/")]
+
+
+def test_what_is_in_a_heap_is_said_not_to_be_looked_through(tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worktree, "MOST_WATCHED", 3)
+    since_ns = now(tmp_path, tree)
+    assert left.find(str(tree), since_ns)[1] is False  # of git's own sample hooks

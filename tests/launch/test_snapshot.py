@@ -3,9 +3,12 @@
 import marshal
 import os
 import resource
+import shutil
 import stat
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -500,3 +503,87 @@ def test_what_no_snapshot_keeps_remains(tree: Path, script: str, found: str) -> 
     """A session could say with it what it has read, to the next session that is shown the tree."""
     left = rest(tree, CHANGES + script)
     assert left == found or (found == "new" and left in ("new", "new/er", "new/er/hunter2"))
+
+
+@pytest.fixture
+def ordinary() -> Iterator[Path]:
+    """A tree of a user whom the modes of files concern, whose powers the test has meanwhile."""
+    base = Path(tempfile.mkdtemp(prefix="amem-test-", dir="/tmp"))
+    is_root = os.geteuid() == 0
+    try:
+        (base / "tree").mkdir()
+        if is_root:
+            for path in (base, base / "tree"):
+                os.chown(path, 61_234, 61_234)
+            os.setegid(61_234)
+            os.seteuid(61_234)
+        yield base / "tree"
+    finally:
+        if is_root:
+            os.seteuid(0)
+            os.setegid(0)
+        subprocess.run(["chmod", "-R", "u+rwX", base], check=True)
+        shutil.rmtree(base)
+
+
+def settle(tree: Path) -> None:
+    """Wait for the next step of the clock that files take their times from: a machine can take a snapshot within one."""
+    probe = tree.parent / "probe"
+    probe.write_text("x")
+    first = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns == first:
+        probe.write_text("x")
+
+
+@pytest.mark.parametrize("mode", [0, 0o111, 0o444])
+def test_a_folder_that_a_session_closed_is_opened_and_what_was_in_it_comes_back(ordinary: Path, mode: int) -> None:
+    """With one chmod a session could else keep all its changes there."""
+    for name in ("src/changed", "src/same", "src/sub/gone", "other"):
+        (ordinary / name).parent.mkdir(exist_ok=True, parents=True)
+        (ordinary / name).write_text("before")
+    before = listing(ordinary)
+    kept = store(ordinary)
+    kept.take("ses-1", "before")
+    (ordinary / "src/changed").write_text("after")
+    (ordinary / "src/sub/gone").unlink()
+    (ordinary / "src/new").write_text("x")
+    (ordinary / "other").write_text("after")
+    for name in ("src/sub", "src"):
+        (ordinary / name).chmod(mode)
+    settle(ordinary)
+    assert any(path.startswith("src") for path in kept.take("ses-1", "after"))
+    _, why = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    if mode == 0o444:  # its names could be listed
+        assert why == {}
+    else:
+        assert why == {"src/new": "it is in no snapshot: the session closed its folder"}
+        (ordinary / "src/new").unlink()
+    assert listing(ordinary) == before
+
+
+def test_a_folder_that_is_made_again_and_swapped_for_a_link_gives_nobody_the_owners(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another session may write the tree while an undo runs."""
+    private = tree.parent / "private"
+    private.mkdir(mode=0o700)
+    (tree / "docs").mkdir()
+    (tree / "docs/x").write_text("before")
+    kept = session(tree, "rm -r docs")
+    make = os.mkdir
+
+    def swapped(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        make(path, mode, dir_fd=dir_fd)
+        os.rmdir(path, dir_fd=dir_fd)
+        os.symlink(private, path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", swapped)
+    _, why = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    assert list(why) == ["docs/x"]
+    assert (stat.S_IMODE(private.stat().st_mode), list(private.iterdir())) == (0o700, [])
+
+
+def test_a_name_of_any_length_is_taken_back(tree: Path) -> None:
+    (tree / ("\u6587" * 85)).write_text("before")
+    before = listing(tree)
+    kept = session(tree, 'for f in *; do echo after > "$f"; done')
+    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False) == (["\u6587" * 85], {})
+    assert listing(tree) == before

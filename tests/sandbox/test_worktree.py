@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from amem.errors import SandboxError
+from amem.sandbox import worktree
 from amem.sandbox.spec import Tree
 from amem.sandbox.worktree import Change, changed, look, marks, top
 
@@ -224,3 +226,66 @@ def test_marks_sees_a_mode_and_follows_no_link(repo: Path, tmp_path: Path) -> No
 
 def test_marks_of_nothing_changed_is_empty(repo: Path) -> None:
     assert changed(marks(str(repo), Tree()), marks(str(repo), Tree())) == ()
+
+
+def too_long(tree: Path) -> None:
+    """A file that can be listed, and whose path is a byte too long to be named."""
+    here = os.open(tree, os.O_RDONLY)
+    for name in (".vscode", *["d" * 200] * ((4090 - len(str(tree)) - len("/.vscode")) // 201)):
+        os.mkdir(name, dir_fd=here)
+        here, above = os.open(name, os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(os.open("f" * 210, os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+
+def closed(tree: Path) -> None:
+    """Files that can be listed, and not looked at; and a folder that cannot be listed."""
+    (tree / ".vscode/inner").mkdir(parents=True)
+    (tree / ".vscode/x").touch()
+    (tree / ".vscode/inner").chmod(0)
+    (tree / ".vscode").chmod(0o444)
+
+
+def circle(tree: Path) -> None:
+    (tree / ".vscode").mkdir()
+    (tree / ".vscode/x").symlink_to("x")
+
+
+@pytest.mark.parametrize("make", [circle, closed, too_long])
+def test_marks_of_what_cannot_be_looked_at_tell_of_it(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    before = marks(str(tmp_path), Tree())
+    make(tmp_path)
+    try:
+        after = marks(str(tmp_path), Tree())
+        assert after and all(name.startswith(".vscode/") for name in after)
+        assert {change.how for change in changed(before, after)} <= {"appeared", "changed"}
+        assert next(worktree.walk(str(tmp_path)))[1] == [".vscode"]
+    finally:
+        if make is closed:
+            (tmp_path / ".vscode").chmod(0o755)
+            (tmp_path / ".vscode/inner").chmod(0o755)
+        subprocess.run(["rm", "-rf", tmp_path / ".vscode"], check=True)
+
+
+@pytest.mark.parametrize("heap", [Path.mkdir, Path.touch])
+def test_marks_of_a_heap_are_the_folders_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heap: Callable[[Path], None]) -> None:
+    monkeypatch.setattr(worktree, "MOST_WATCHED", 5)
+    (tmp_path / ".vscode/a").mkdir(parents=True)
+    (tmp_path / ".vscode/x").touch()
+    few = marks(str(tmp_path), Tree())
+    for number in range(5):
+        heap(tmp_path / f".vscode/a/{number}")
+    many = marks(str(tmp_path), Tree())
+    assert set(many) == {".vscode/a/", ".vscode/x"}
+    assert changed(few, many) == changed(many, few) == (Change(".vscode/a/", "changed"),)
+    heap(tmp_path / ".vscode/a/more")
+    assert changed(many, marks(str(tmp_path), Tree())) == (Change(".vscode/a/", "changed"),)
+
+
+def test_a_git_file_longer_than_any_path_names_nothing(tmp_path: Path) -> None:
+    """To resolve the links in half a million parts of a name takes a minute."""
+    (tmp_path / ".git").write_text("gitdir: " + "a/" * 2044 + "\n")
+    assert worktree.gitdir_of(str(tmp_path / ".git")) == str(tmp_path / "/".join("a" * 2044))
+    (tmp_path / ".git").write_text("gitdir: " + "a/" * 2048 + "\n")
+    assert worktree.gitdir_of(str(tmp_path / ".git")) is None

@@ -105,6 +105,37 @@ def test_a_folder_of_any_depth_ends_no_launch(place: Place, provider: Running) -
         subprocess.run(["rm", "-rf", *(place.tree / name for name in FOLDERS)], check=True)
 
 
+UNSEEN = """
+import os
+os.mkdir(".vscode")
+os.symlink("circle", ".vscode/circle")
+here = os.getcwd()
+os.chdir(".vscode")
+while len(os.getcwd()) + 202 < 4090:
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+open("f" * 220, "w").close()
+os.chdir(here)
+open(".envrc", "w").close()
+print("done")
+"""
+
+
+def test_what_cannot_be_looked_at_silences_no_report_and_ends_no_launch(place: Place, provider: Running) -> None:
+    """A link that leads to itself, a name too long to be looked up: with these a session could keep what it left from being told."""
+    place.destination(provider.url)
+    try:
+        made = place.launch("--snapshot", "--json", "--", sys.executable, "-c", UNSEEN)
+        assert made.code == 0, made.err
+        assert {".envrc", ".vscode/circle"} < {row["name"] for row in made.json["changed"]}
+        again = place.launch("--", "echo", "done")
+        assert (again.code, again.out) == (0, "done\n"), again.err
+        undone = place.amem("session", "undo", made.json["id"], "--yes")
+        assert not (place.tree / ".envrc").exists(), undone.err
+    finally:
+        subprocess.run(["rm", "-rf", place.tree / ".vscode"], check=True)
+
+
 BROKEN = """
 import socket
 escape, no_line_ends = b"POST /a\\x1b[2Jb HTTP/1.1\\r\\n\\r\\n", b"GET / HTTP/1.1\\nHost: a\\n\\n"
