@@ -7,7 +7,7 @@ a line in `$HOME/.amem/hook-errors.log` and the hook ends well.
 import json
 import os
 from collections.abc import Callable, Mapping
-from time import gmtime, strftime
+from time import gmtime, monotonic, sleep, strftime
 from typing import Any
 
 from amem.hooks import tail, turns
@@ -17,6 +17,10 @@ MAX_NOTES = 50
 COMPACTION, END, UNHOOKED = "pre-compact", "session-end", "unhooked"
 EVERY_CALL = frozenset({"gemini"})
 """Harnesses that fire the compaction event before each model call (Gemini CLI 0.61.0, 2026-11): one note, rewritten, of last resort."""
+BEHIND_S = {"copilot": 1.0}
+"""Harnesses that write their transcript a moment after they fired the compaction event (Copilot CLI 1.0.102: 0.08 s, 2026-12): how long a
+note waits for it at most, in seconds."""
+_LOOK_S = 0.01
 TITLES = {COMPACTION: "before its context was compacted", END: "at its end", UNHOOKED: "that left no note"}
 OPENINGS = {
     COMPACTION: "Left by amem's hook: the harness no longer holds what came before.",
@@ -68,13 +72,23 @@ def note(kind: str, harness: str, event: Mapping[str, Any], found: tail.Tail | N
 def _leave(kind: str, harness: str, event: Mapping[str, Any], home: str) -> None:
     found = None
     try:
-        if (path := tail.transcript(harness, event, home)) is not None:
+        path = tail.named(event, home)
+        if path is not None and kind == COMPACTION and harness in BEHIND_S:
+            _await(path, BEHIND_S[harness])
+        if path is not None and os.path.isfile(path):
             found = tail.read(harness, path, home)
     except (OSError, ValueError) as error:  # a note without the turns is better than none
         _complain(home, f"{kind} {harness}: the transcript: {error}")
     text = note(kind, harness, event, found, os.environ.get("AMEM_SESSION", ""))
     data = text.encode("utf-8", "replace")[:MAX_NOTE_BYTES]
     _put(f"{home}/.amem/outbox", kind, data)
+
+
+def _await(path: str, seconds: float) -> None:
+    """Until the transcript is written, but for no longer than that."""
+    until, before = monotonic() + seconds, tail.state(path)
+    while monotonic() < until and tail.state(path) == before:
+        sleep(_LOOK_S)
 
 
 def _put(folder: str, kind: str, data: bytes) -> None:

@@ -27,15 +27,24 @@ class Tail(NamedTuple):
     """What the session was asked last, in one line; empty when that is not told."""
 
 
-def transcript(harness: str, event: Mapping[str, Any], home: str) -> str | None:
-    """The path of the transcript that an event speaks of, or None where it names none beneath the home."""
-    named = event.get("transcript_path") or event.get("transcriptPath")
-    if not isinstance(named, str):
+def named(event: Mapping[str, Any], home: str) -> str | None:
+    """The path of the transcript that an event speaks of, there or not, or None where it names none beneath the home."""
+    path = event.get("transcript_path") or event.get("transcriptPath")
+    if not isinstance(path, str):
         return None
-    if named.startswith("~/"):
-        named = f"{home}{named[1:]}"
-    path = os.path.realpath(named)
-    return path if path.startswith(os.path.realpath(home) + "/") and os.path.isfile(path) else None
+    if path.startswith("~/"):
+        path = f"{home}{path[1:]}"
+    path = os.path.realpath(path)
+    return path if path.startswith(os.path.realpath(home) + "/") else None
+
+
+def state(path: str) -> tuple[int, int] | None:
+    """What tells whether a transcript was written meanwhile: its size in bytes and its time; None where there is none."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_size, about.st_mtime_ns
 
 
 def read(harness: str, path: str, home: str) -> Tail:

@@ -80,6 +80,27 @@ def test_each_compaction_has_its_note_and_the_end_has_one(home: Path) -> None:
     assert list(notes(home)) == ["pre-compact-01.md", "pre-compact-02.md", "session-end-01.md"]
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_compaction_waits_for_a_transcript_that_is_written_after_it(home: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    path = home / ".copilot/events.jsonl"
+    path.parent.mkdir()
+    if there:
+        path.write_text("")
+    said = {"id": "1", "type": "user.message", "data": {"content": "count the left shelf"}}
+    monkeypatch.setattr(outbox, "sleep", lambda seconds: path.write_text(json.dumps(said)))
+    leave("pre-compact", "copilot", {"transcriptPath": str(path)})
+    assert "#1 user\ncount the left shelf" in notes(home)["pre-compact-01.md"]
+
+
+def test_a_transcript_that_never_comes_is_waited_for_no_longer_than_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[float] = []
+    monkeypatch.setattr(outbox, "sleep", passed.append)
+    monkeypatch.setattr(outbox, "monotonic", lambda: sum(passed))
+    leave("pre-compact", "copilot", {"transcriptPath": f"{home}/.copilot/events.jsonl"})
+    assert sum(passed) == pytest.approx(outbox.BEHIND_S["copilot"], abs=0.1)
+    assert list(notes(home)) == ["pre-compact-01.md"]
+
+
 def test_gemini_which_fires_before_each_call_leaves_one_note_of_last_resort(home: Path) -> None:
     for _ in range(5):
         leave("pre-compact", "gemini", event(home))
