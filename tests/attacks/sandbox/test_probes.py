@@ -242,6 +242,15 @@ CONTROLS = [
 ]
 
 
+def absent() -> set[str]:
+    """Probes of what this kernel lacks, which holds there whatever is switched off."""
+    try:
+        socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
+    except OSError:
+        return {"11"}
+    return set()
+
+
 @pytest.mark.parametrize(
     ("launcher", "without", "bite"), CONTROLS, ids=lambda value: "+".join(sorted(value)) if isinstance(value, set) else None
 )
@@ -249,7 +258,7 @@ def test_probes_bite_when_a_layer_is_off(launcher: str, without: set[str], bite:
     if "landlock" in without and not landlock_abi():
         pytest.skip("this kernel has no Landlock to switch off")
     found = results(launcher, frozenset(without), bite)
-    assert {number for number in bite if found[number][0]} == set(), "a probe that does not notice proves nothing"
+    assert {number for number in bite if found[number][0]} <= absent(), "a probe that does not notice proves nothing"
 
 
 @pytest.mark.parametrize("launcher", ["user", "root"])
