@@ -1,7 +1,7 @@
 """How results and errors are printed: the result alone on stdout; tables that fit 80 columns; control characters visible."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from amem.errors import AmemError
 from amem.typed import Any
@@ -37,15 +37,40 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, stretch: int = -1) -> str:
-    """Rows in columns that fit 80 characters: numbers to the right, the column `stretch` cut when there is no room."""
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, stretch: int = -1, whole: Container[int] = ()) -> str:
+    """Rows in columns that fit 80 characters: numbers to the right, the column `stretch` cut when there is no room.
+
+    In the rows that `whole` counts, a last column without room goes on in lines below it instead.
+    """
     values = list(rows)
     cells = [[one_line(str(value)) for value in row] for row in values]
     right = [bool(values) and all(isinstance(row[i], (int, float)) for row in values) for i in range(len(headers))]
     widths = [max([len(head), *(_columns(row[i]) for row in cells)]) for i, head in enumerate(headers)]
     room = WIDTH - sum(widths) - 2 * (len(headers) - 1)
     widths[stretch] = max(8, widths[stretch] + min(0, room))
-    return "\n".join(_join(row, widths, right) for row in [headers, *cells])
+    shown = [list(headers)]
+    for number, row in enumerate(cells):
+        first, *more = _lines(row[-1], widths[-1]) if number in whole else row[-1:]
+        shown += [[*row[:-1], first], *([*([""] * (len(row) - 1)), line] for line in more)]
+    return "\n".join(_join(row, widths, right) for row in shown)
+
+
+def _lines(text: str, columns: int) -> list[str]:
+    """The text in lines of so many columns, at least one: broken between words, and within one that is longer than a line."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if _columns(longer) <= columns:
+            lines[-1] = longer
+            continue
+        if lines[-1]:
+            lines.append("")
+        while _columns(word) > columns:
+            lines[-1] = _cut(word, columns)
+            word = word[len(lines[-1]) :]
+            lines.append("")
+        lines[-1] = word
+    return lines
 
 
 def _join(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

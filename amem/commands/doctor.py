@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -23,6 +22,8 @@ from amem.settings import grants as grants_file
 from amem.typed import NamedTuple
 
 SMALL_DISK_BYTES = 1 << 30
+LEAST_DISK_BYTES, LEAST_NAMES = 1 << 20, 64
+"""A launch makes databases, a home and its mark."""
 ALARM_DAYS = 7
 CLOCK_SLACK_S = 5.0
 BUILT_YEAR = 2026
@@ -73,9 +74,11 @@ def command(context: Context, harness: str | None, backend: str | None, apparmor
         for mends in dict.fromkeys(line.fix for line in lines if line.fix and line.state in ("missing", "weak")):
             print(mends)
     else:
-        print(table(["state", "check", "what was found"], [[line.state, f"{line.area} / {line.name}", line.why] for line in lines]))
-        for line in lines:
-            if line.state in ("missing", "weak"):
+        rows = [[line.state, f"{line.area} / {line.name}", line.why] for line in lines]
+        well = {at for at, line in enumerate(lines) if line.state not in ("missing", "weak")}
+        print(table(["state", "check", "what was found"], rows, whole=well))
+        for at, line in enumerate(lines):
+            if at not in well:
                 print(f"\n{line.state}: {line.area} / {line.name}: {one_line(line.why)}")
                 if line.fix:
                     print(f"try: {line.fix}")
@@ -91,7 +94,20 @@ def _as_far_as_it_goes(context: Context, area: str, lines: Iterator[Line]) -> It
     except AmemError as error:
         yield Line(area, "look", "missing", error.message, error.hint or "")
     except (OSError, database.Error) as error:
-        yield Line(area, "look", "missing", f"not to the end: {error}", f"ls -la {shlex.quote(str(context.where.state))}")
+        listing = f"ls -la {shlex.quote(str(context.where.state))}"
+        yield Line(area, "look", "missing", f"not to the end: {error}", _room(context) if _no_damage(error) else listing)
+
+
+def _no_damage(error: Exception) -> bool:
+    """Whether SQLite was kept from looking, by a full disk above all, and found nothing wrong: that has a class of its own."""
+    from amem.settings import database
+
+    return isinstance(error, database.OperationalError)
+
+
+def _room(context: Context) -> str:
+    """The command that shows what room there is for the root."""
+    return f"df -h {shlex.quote(str(context.where.path))}; df -i {shlex.quote(str(context.where.path))}"
 
 
 def _backend() -> Iterator[Line]:
@@ -263,6 +279,9 @@ def _databases(context: Context) -> Iterator[Line]:
             shadows = tuple(f"{name}_" for name in virtual)
             counts = {table.name: table.count for table in found.tables if table.name not in virtual and not table.name.startswith(shadows)}
         except database.Error as error:
+            if _no_damage(error):
+                yield Line("root", path.name, "missing", f"it could not be looked at: {error}", _room(context))
+                continue
             whole, counts = str(error), {}
         finally:
             connection.close()
@@ -316,13 +335,24 @@ def _policy(context: Context) -> Line:
 
 
 def _machine(context: Context) -> Iterator[Line]:
+    yield _disk(context)
+    yield _clock(context)
+
+
+def _disk(context: Context) -> Line:
+    """What is left for the root; without a little of it no session can be begun."""
     place = context.where.path
     while not place.exists():
         place = place.parent
-    free = shutil.disk_usage(place).free
-    state = "ok" if free > SMALL_DISK_BYTES else "weak"
-    yield Line("machine", "disk", state, f"{free >> 20:,} MiB free under {place}")
-    yield _clock(context)
+    about = os.statvfs(place)
+    free = about.f_bavail * about.f_frsize
+    names = about.f_favail if about.f_files else LEAST_NAMES  # a file system that counts none says 0
+    most = about.f_bfree * about.f_frsize if os.geteuid() == 0 else free  # root may use what is kept back from others
+    none = most < LEAST_DISK_BYTES or names < LEAST_NAMES
+    state = "missing" if none else "ok" if free > SMALL_DISK_BYTES else "weak"
+    left = f"{free >> 20:,} MiB free" if names >= LEAST_NAMES else f"room for {names} more files"
+    why = f"{left} under {place}{', too little to begin a session' if none else ''}"
+    return Line("machine", "disk", state, why, _room(context) if state != "ok" else "")
 
 
 def _clock(context: Context) -> Line:

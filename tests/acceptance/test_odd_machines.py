@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -114,6 +115,23 @@ def test_what_forbids_a_launch_is_named_and_nothing_is_left(desk: Place, machine
     assert done.code in (1, 125) and "Traceback" not in done.err, done.err
     assert left(desk) == before and done.out == "" and (desk.tree / "file").read_text() == "one\n"
     assert running(desk) == []
+
+
+def test_doctor_calls_nothing_damaged_that_it_had_no_room_to_look_at(desk: Place) -> None:
+    assert desk.amem("launch", "--harness", "command", *desk.launch_flags(), "--", "true").code == 0
+    done = shaped(desk, MOUNTS, REFUSED["full disk"][1], desk.command("doctor"))
+    assert done.code == 1 and "missing: machine / disk: 0 MiB free under " in done.out, done.out
+    assert "damaged" not in done.out and "move these files away" not in done.out, done.out
+    why, hint = done.out.partition("missing: root / usage.sqlite: ")[2].splitlines()[:2]
+    assert why.startswith("it could not be looked at") and hint.startswith("try: df -h "), done.out
+
+
+def test_doctor_says_when_no_more_files_can_be_made(desk: Place) -> None:
+    done = shaped(desk, MOUNTS, REFUSED["no inodes"][1], desk.command("doctor"))
+    said = re.search(
+        r"missing: machine / disk: room for \d more files under (\S+), too little to begin a session\ntry: df -h \1; df -i \1", done.out
+    )
+    assert done.code == 1 and said, done.out
 
 
 def test_doctor_names_a_root_that_cannot_be_written_and_calls_nothing_damaged(desk: Place) -> None:

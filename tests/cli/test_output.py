@@ -23,6 +23,17 @@ def test_a_table_fits_80_columns_in_any_script(title: str) -> None:
     assert "…" in lines[1]
 
 
+def test_a_row_that_is_shown_whole_goes_on_below_in_its_column() -> None:
+    why = f"not needed: {'a word and ' * 12}/{'long' * 20}/file 標{'題' * 40}"
+    heading, *lines = output.table(["state", "why"], [["ok", why], ["weak", why], ["ok", "short"]], whole={0, 2}).splitlines()
+    assert heading == "state  why" and all(output._columns(line) <= 80 for line in lines)
+    first, cut, last = "ok     ", "weak   ", "ok     short"
+    at = next(at for at, line in enumerate(lines) if line.startswith(cut))
+    assert lines[0].startswith(first) and all(line.startswith(" " * 7) for line in lines[1:at])
+    assert "".join(line[7:] for line in lines[:at]).replace(" ", "") == why.replace(" ", "")
+    assert lines[at].endswith("…") and lines[at + 1 :] == [last]
+
+
 def test_an_empty_table_is_its_heading() -> None:
     assert output.table(["id", "title"], []) == "id  title"
 

@@ -39,6 +39,14 @@ def test_every_backend_has_a_row_and_every_layer(place: Place) -> None:
     assert {found["root", "modes"]["state"], found["machine", "clock"]["state"], found["machine", "disk"]["state"]} == {"ok"}
 
 
+def test_what_it_says_is_never_cut_short(place: Place) -> None:
+    checks, said = rows(place.amem("doctor", "--json")), place.amem("doctor").out
+    assert all(len(line) <= 80 for line in said.partition("\n\n")[0].splitlines())
+    plain = "".join(said.split())
+    whole = ("kernel", "AppArmor", "subordinate ids", "cgroup", "seatbelt", "wslc")
+    assert [name for name in whole if "".join(checks["backend", name]["why"].split()) not in plain] == []
+
+
 @pytest.mark.parametrize("backend", ["seatbelt", "wslc", "image"])
 def test_a_backend_that_is_asked_for_and_cannot_be_had_fails_the_check(place: Place, backend: str) -> None:
     done = place.amem("doctor", "--backend", backend, "--json")
