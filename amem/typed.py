@@ -1,7 +1,7 @@
 """What a start needs of `typing` and `collections.abc`, without loading either: a seventh of a launch's start.
 
 To a type checker these are the very names of the standard library. When run, `Any` is `object`, a generic is its plain class, and a
-`NamedTuple` is defined a dozen times as fast as `typing`'s: its constructor is compiled when the first one is made.
+`NamedTuple` is defined a dozen times as fast as `typing`'s: its constructor is compiled for what is made often, which most are not.
 """
 
 TYPE_CHECKING = False
@@ -26,6 +26,23 @@ else:
         """What stands for any type."""
         return object
 
+    _OFTEN = 30
+    """To compile a constructor takes as long as what it saves so many tuples."""
+    _made = {}
+
+    def _ordered(kind, values, named):
+        """The values in the order of the fields; None where one lacks, or is too many."""
+        fields = kind._fields
+        if named or len(values) < len(fields):
+            rest = fields[len(values) :]
+            try:
+                values = (*values, *map((kind._field_defaults | named).__getitem__, rest))
+            except KeyError:
+                return None
+            if not named.keys() <= set(rest):
+                return None
+        return values if len(values) == len(fields) else None
+
     class _Named(tuple):
         """What named tuples have in common; the names are typing.NamedTuple's, October 2026."""
 
@@ -34,7 +51,10 @@ else:
         _field_defaults = {}  # noqa: RUF012
 
         def __new__(cls, *values, **named):
-            """Make the constructor, with the fields for its arguments, and the first tuple."""
+            """Put the values in order; of what is made often, or wrongly, by a constructor with the fields for its arguments."""
+            _made[cls] = often = _made.get(cls, 0) + 1
+            if often < _OFTEN and (ordered := _ordered(cls, values, named)) is not None:
+                return tuple.__new__(cls, ordered)
             owner = next(each for each in cls.__mro__ if "_fields" in each.__dict__)
             names = ", ".join(owner._fields)
             made = eval(f"lambda _cls, {names}: _new(_cls, ({names},))" if names else "lambda _cls: _new(_cls)", {"_new": tuple.__new__})
