@@ -41,6 +41,8 @@ _WORKTREES: frozenset[str] = frozenset(("", "modules"))
 """The same, where it keeps what is linked work trees' own: their submodules' repositories."""
 _KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",)}
 """What keeps versions, and what it obeys."""
+_ASKED_FOR = {names: names | {*_KEEPERS, "HEAD"} for names in (_NAMES, _REPOSITORIES)}
+"""What a file must be called to be looked at, where not every one is: next to none of a large tree is."""
 _INSTALLED = frozenset({"node_modules", "site-packages"})
 """Packages bring settings of their own, which nobody's editor opens: only repositories are looked for among them."""
 
@@ -110,7 +112,7 @@ def find(tree: str, since_ns: int, old: frozenset[str] = frozenset()) -> tuple[l
     folders = deque([("", _NAMES)])
     while folders and look.left > 0 and len(found) < _MOST_FOUND:
         folder, names = folders.popleft()
-        for name, at, is_folder in look.listed(folder):
+        for name, at, is_folder in look.listed(folder, _ASKED_FOR.get(names)):
             if name in _KEEPERS:
                 if look.keeper(at, _KEEPERS[name], made=at not in old):
                     found[at] = None
@@ -144,8 +146,8 @@ class _Look:
         self.left = _MOST
         self.whole = True
 
-    def listed(self, folder: str) -> Iterator[tuple[str, str, bool]]:
-        """What is in a folder: name, name below the tree, and whether it is a folder itself."""
+    def listed(self, folder: str, files: frozenset[str] | None) -> Iterator[tuple[str, str, bool]]:
+        """What is in a folder: name, name below the tree, and whether it is a folder itself; of the rest only `files`, if not all."""
         self.left -= _FOLDER
         try:
             fd = os.open(self._path(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -158,7 +160,9 @@ class _Look:
             with os.scandir(fd) as entries:
                 for entry in itertools.takewhile(lambda _: self.left > 0, entries):
                     self.left -= 1
-                    yield entry.name, f"{folder}/{entry.name}" if folder else entry.name, entry.is_dir(follow_symlinks=False)
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if is_folder or files is None or entry.name in files:
+                        yield entry.name, f"{folder}/{entry.name}" if folder else entry.name, is_folder
         finally:
             os.close(fd)
 
