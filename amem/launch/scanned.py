@@ -153,18 +153,25 @@ def _folder(path: str, fd: int, below: list[str], left_out: list[str]) -> Folder
 def content(fd: int, name: str, most_hole: int = _MOST) -> tuple[bytes, int] | None:
     """What a file holds, or where a link leads, and how much of it is a hole; None where it cannot be read, or is too large."""
     try:
-        about = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        if stat.S_ISLNK(about.st_mode):
-            return os.fsencode(os.readlink(name, dir_fd=fd)), 0
-        hole = max(0, about.st_size - about.st_blocks * 512)
-        if about.st_size > MOST_BYTES or hole > most_hole:
-            return None
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-        try:
-            found = whole(file, about.st_size) if stat.S_ISREG(os.fstat(file).st_mode) else None
-        finally:
-            os.close(file)
+    except OSError as error:
+        return _link(fd, name) if error.errno == errno.ELOOP else None
+    try:
+        about = os.fstat(file)
+        hole = max(0, about.st_size - about.st_blocks * 512)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > MOST_BYTES or hole > most_hole:
+            return None
+        found = whole(file, about.st_size)
         return None if found is None else (found, hole)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _link(fd: int, name: str) -> tuple[bytes, int] | None:
+    try:
+        return os.fsencode(os.readlink(name, dir_fd=fd)), 0
     except OSError:
         return None
 

@@ -234,7 +234,8 @@ class Store:
     @contextmanager
     def _importing(self) -> Iterator[IO[bytes]]:
         options = ("-c", "core.compression=1", "-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
-        with self._run(*options, "fast-import", "--quiet", "--date-format=raw", "--force") as process:
+        # It would look for what a file has in common with the one before, which is half its time and makes the store no smaller.
+        with self._run(*options, "fast-import", "--quiet", "--date-format=raw", "--depth=0", "--force") as process:
             assert process.stdin is not None and process.stderr is not None
             with suppress(BrokenPipeError):
                 yield process.stdin
