@@ -15,7 +15,7 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
@@ -31,6 +31,8 @@ MOST_HOLES = 4 << 30
 """Bytes that files only claim to have: they cost a session nothing, and whoever reads them a minute for so many."""
 KEPT = 30
 """Sessions of one tree whose snapshots stay."""
+_WIDE = 2_000
+"""Changes in one folder past which it is told as a whole: git looks for each of a commit's files among all others of its folder."""
 _TICK_NS = 20_000_000
 """File systems take their times from a clock that moves in steps."""
 _USUAL_FOLDERS = (0o700, 0o755, 0o775)
@@ -108,12 +110,16 @@ class Store:
             with self._importing() as out:
                 for folder in scanned.folders(self.workdir, taking.left_out):
                     taking.folder(folder, out)
+                whole = [self._whole(notes.tree, path, files) for path, files in sorted(taking.whole.items())]
+                gone, folders = taking.gone(), taking.folders()
                 message = json.dumps({"at_ns": taking.began_ns, "modes": taking.modes, "left_out": taking.left_out}).encode()
                 head = f"commit refs/sessions/{session}/{when}\ncommitter amem <amem@localhost> {taking.began_ns // 10**9} +0000\n"
                 out.write(head.encode() + b"data %d\n%s\ndeleteall\n" % (len(message), message))
                 if notes.tree:
                     out.write(b'M 040000 %s ""\n' % notes.tree.encode())
-                out.writelines(b"D %s\n" % _quoted(path) for path in taking.gone())
+                out.writelines(b"D %s\n" % _quoted(path) for path in gone if path in folders)  # a file was there
+                out.writelines(whole)
+                out.writelines(b"D %s\n" % _quoted(path) for path in gone if path not in folders)
                 out.writelines(taking.lines)
             sessions = self._prune([*(each for each in notes.sessions if each != session), session])
             tree = self._git("rev-parse", f"refs/sessions/{session}/{when}^{{tree}}").decode().strip()
@@ -245,9 +251,21 @@ class Store:
                 first = why.decode(errors="replace").strip().partition("\n")[0]  # what follows is of a report of the crash, which goes
                 raise UnavailableError(f"no snapshot of {self.workdir}: git fast-import: {first}", hint="df -h; df -i")
 
-    def _git(self, *words: str) -> bytes:
+    def _whole(self, base: str, path: str, files: Sequence[bytes]) -> bytes:
+        """What has git take a folder whole: these files, and the folders that it has in the tree `base`, of which it is told more yet."""
+        rows = self._git("ls-tree", "-z", "-d", base, *(("--", f"{path}/") if path else ())).split(b"\0")[:-1] if base else []
+        above = os.fsencode(f"{path}/" if path else "")
+        names = {row.partition(b"\t")[2] for row in files}
+        had = ((head, name.removeprefix(above)) for head, _, name in (row.partition(b"\t") for row in rows) if name.startswith(above))
+        entries = [*files, *(head + b"\t" + name for head, name in had if b"/" not in name and name not in names)]
+        if not entries:
+            return b"D %s\n" % _quoted(path)
+        words = ("-c", "core.fsync=loose-object", "mktree", "-z", "--missing")  # the files are not in the store yet
+        return b"M 040000 %s %s\n" % (self._git(*words, data=b"".join(row + b"\0" for row in entries)).strip(), _quoted(path))
+
+    def _git(self, *words: str, data: bytes = b"") -> bytes:
         with self._run(*words) as process:
-            out, why = process.communicate()
+            out, why = process.communicate(data)
         if process.returncode != 0:
             raise UnavailableError(f"snapshots of {self.workdir}: git {words[0]}: {why.decode(errors='replace').strip()}")
         return out
@@ -275,6 +293,8 @@ class _Taking:
         self.modes: dict[str, list[str]] = {}
         self._old = notes.folders
         self._gone: list[str] = []
+        self.whole: dict[str, list[bytes]] = {}
+        """Folders in which too much changed to tell it one by one, with the files that they have, in git's words."""
         self._holes = MOST_HOLES
         self._slow = slow
 
@@ -293,15 +313,31 @@ class _Taking:
         if known.names:
             self.new[folder.path] = known
 
-    def gone(self) -> Iterator[str]:
-        """The files that are in the tree which git starts from, and not in this one."""
-        yield from self._gone
+    def gone(self) -> list[str]:
+        """What is in the tree which git starts from, and not in this one; of a folder that is told whole, what was in those below it."""
+        found = self._gone
+        folders = self.folders()
         for path, known in self._old.items():
-            if path not in self.new:
-                yield from (f"{path}/{name}" if path else name for name in known.files())
+            if path in self.new or path in self.whole:
+                continue
+            # In the place of what is below a folder that is told whole, a file may be told of already.
+            if path in folders or any(each == "" or is_below(path, each) for each in self.whole):
+                found += (f"{path}/{name}" if path else name for name in known.files())
+            else:
+                found.append(path)
+        return found
+
+    def folders(self) -> set[str]:
+        """The folders that have a file now, at whatever depth."""
+        found = {""}
+        for path in self.new:
+            while path not in found:
+                found.add(path)
+                path = path.rpartition("/")[0]
+        return found
 
     def _read(self, folder: Folder, old: dict[str, tuple[bytes, bytes]], out: IO[bytes]) -> Known:
-        names, marks, blobs = [], [], []
+        names, marks, blobs, lines, gone = [], [], [], [], []
         for name, mode, mark in folder:
             was, blob = old.pop(name, (b"", b""))
             if was != mark:
@@ -310,16 +346,23 @@ class _Taking:
                 if content is None:
                     self.left_out.append(path)
                     if was:
-                        self._gone.append(path)
+                        gone.append(path)
                     continue
                 blob = scanned.blob(content)
                 out.write(b"blob\ndata %d\n%s\n" % (len(content), content))
-                self.lines.append(b"M %s %s %s\n" % (scanned.git_mode(mode).encode(), blob.hex().encode(), _quoted(path)))
+                lines.append(b"M %s %s %s\n" % (scanned.git_mode(mode).encode(), blob.hex().encode(), _quoted(path)))
                 mark = scanned.settled(mark, self.began_ns)
             names.append(name)
             marks.append(mark)
             blobs.append(blob)
-        self._gone += map(folder.below, old)
+        gone += map(folder.below, old)
+        if len(lines) + len(gone) > _WIDE:
+            modes = dict(zip(folder.names, map(scanned.git_mode, folder.modes), strict=True))
+            rows = zip(names, blobs, strict=True)
+            self.whole[folder.path] = [f"{modes[name]} blob {blob.hex()}\t".encode() + os.fsencode(name) for name, blob in rows]
+        else:
+            self.lines += lines
+            self._gone += gone
         return Known("\0".join(names), b"".join(marks), b"".join(blobs))
 
     def _content(self, folder: Folder, name: str) -> bytes | None:
