@@ -201,6 +201,8 @@ class Harness(NamedTuple):
     """Whether it asks its model before the memory server has answered; its first call is held until it was told of the tools."""
     impatient: bool = False
     """Whether its first turn goes without memory when the server takes long; what serves it is imported before it starts."""
+    keyless: bool = False
+    """Whether it may call no model at all: where there is no key, and none was asked for, it starts without a destination."""
     demands: tuple[tuple[str, str, str], ...] = ()
     """Folders of the work tree, each with a file that the harness writes into it where it is not, or else ends, and what it is shown in
     place of that: the folder is read-only inside."""

@@ -46,4 +46,5 @@ HARNESS = Harness(
     refusals={Auth.SUBSCRIPTION: "a plain program has no login that could be carried in"},
     model_required=frozenset(),
     install="",
+    keyless=True,
 )

@@ -199,7 +199,7 @@ def show(ready: "Prepared", found: "Settings", context: Context) -> int:
     document = {
         "session": ready.id,
         "backend": ready.plan.backend.name,
-        "destination": ready.plan.destination,
+        "destination": "none" if ready.plan.unserved else ready.plan.destination,
         "own_calls": f"{ready.plan.own.destination} ({ready.plan.own.auth})" if ready.plan.own else "none",
         "label": ready.plan.label,
         "ceiling": ready.plan.ceiling,

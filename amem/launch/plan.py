@@ -9,7 +9,7 @@ from amem.egress import routes, way
 from amem.egress.routes import Route
 from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import registry
-from amem.harnesses.base import Auth, Harness, choose, newer, outdated
+from amem.harnesses.base import Auth, Choice, Harness, choose, newer, outdated
 from amem.launch import backends, shown, trees
 from amem.launch.backends import Backend
 from amem.launch.care import Place, place, protected
@@ -89,6 +89,8 @@ class Plan(NamedTuple):
     credential: Secret | None
     own: way.Way | None
     """Where amem's own calls of this session go; None where it makes none."""
+    unserved: str
+    """Why no model call of this session is let out; empty where they are."""
     model: str | None
     args: tuple[str, ...]
     """What follows the harness's own arguments."""
@@ -146,6 +148,7 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         raise ConfigError(f"{root.grants}: grants.{domain}: no pattern covers {principal}: no access", hint="amem doctor --config")
     backend, image, program = _backend(harness, asked, root, environment)
     table = routes.table(choice.destination, choice.auth, grants, credentials)
+    credential, unserved = _credential(harness, asked, choice, credentials)
     where = place_of(asked.workdir, root, environment)
     binds = _extras(asked, where, root, environment)
     _check_ports(asked)
@@ -156,9 +159,10 @@ def plan(asked: Asked, root: Root, grants: Grants, credentials: Credentials, env
         program=program,
         auth=choice.auth,
         destination=choice.destination,
-        routes=table,
-        credential=routes.credential(choice.destination, choice.auth, credentials),
-        own=_own(asked, choice.auth, choice.destination, grants, credentials),
+        routes={} if unserved else table,
+        credential=credential,
+        own=_own(asked, choice, grants, credentials, served=not unserved),
+        unserved=unserved,
         model=asked.model,
         args=() if harness.name == "command" else asked.args,
         domain=domain,
@@ -292,12 +296,24 @@ def _resolve(path: str) -> str | None:
     return real if os.access(real, os.X_OK) or real.endswith((".js", ".mjs", ".cjs")) else None
 
 
-def _own(asked: Asked, auth: Auth, destination: str, grants: Grants, credentials: Credentials) -> way.Way | None:
+def _credential(harness: Harness, asked: Asked, choice: Choice, credentials: Credentials) -> tuple[Secret | None, str]:
+    """The key of the harness's calls, and why it has no destination for any. Raises UnavailableError where it wants one."""
+    try:
+        return routes.credential(choice.destination, choice.auth, credentials), ""
+    except UnavailableError as missing:
+        if not harness.keyless or (asked.auth, asked.provider, asked.model) != (None, None, None):
+            raise
+        return None, missing.message
+
+
+def _own(asked: Asked, choice: Choice, grants: Grants, credentials: Credentials, *, served: bool) -> way.Way | None:
     """The way of amem's own calls, which are refused here rather than in the middle of a session."""
     server_auth = asked.server_auth or (credentials.text("SERVER_AUTH") if asked.server_provider is None else None)
     server_provider = asked.server_provider or (credentials.text("SERVER_PROVIDER") if asked.server_auth is None else None)
-    found = way.of_session(server_auth, server_provider, auth=auth, destination=destination)
-    if found is not None and found != (destination, auth):
+    found = way.of_session(server_auth, server_provider, auth=choice.auth, destination=choice.destination)
+    if not served and not (server_auth or server_provider):
+        return None
+    if found is not None and (not served or found != (choice.destination, choice.auth)):
         routes.table(found.destination, found.auth, grants, credentials)
         routes.credential(found.destination, found.auth, credentials)
     return found

@@ -422,6 +422,8 @@ def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iter
     if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
         yield f"backend {ready.plan.backend.name}: {ready.plan.backend.summary}"
     yield from running.warnings
+    if ready.plan.unserved:
+        yield f"{ready.plan.unserved}; model calls of this session are refused"
     if label.exceeds(sitting.asked.label or Label.PUBLIC):
         yield f"this session starts at {label}: a session that had read {label} entries could write its tree"
     if ready.instructions is not None:

@@ -45,6 +45,24 @@ def test_the_main_job_end_to_end(place: Place, provider: Running) -> None:
     assert {line["tool"] for line in place.log("reads.jsonl") if line.get("session") == session["id"]} >= {"t0", "search", "get"}
 
 
+CALLS = """
+import os, urllib.error, urllib.request
+open("made", "w").write("made")
+try:
+    urllib.request.urlopen(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b"{}")
+except urllib.error.HTTPError as refused:
+    print(refused.code, refused.read().decode())
+"""
+
+
+def test_a_program_that_calls_no_model_needs_no_key_and_one_that_calls_is_refused(place: Place) -> None:
+    words = ("launch", "--harness", "command", "--workdir", str(place.tree), "--", sys.executable, "-c", CALLS)
+    done = place.amem(*words, ANTHROPIC_API_KEY="")
+    assert done.code == 0 and (place.tree / "made").read_text() == "made", done.err
+    assert "no key for anthropic: ANTHROPIC_API_KEY is neither in the environment nor in credentials.env; model calls of this" in done.err
+    assert done.out.startswith("404 ") and "this session has no destination for /v1/messages" in done.out
+
+
 def test_the_key_is_found_nowhere_inside_or_under_the_root(place: Place, provider: Running) -> None:
     provider.load(SCRIPT)
     place.destination(provider.url)

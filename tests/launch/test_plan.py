@@ -193,6 +193,26 @@ def test_amems_own_calls_follow_the_harness_unless_they_are_given_a_way(root: Ro
     assert planned(root, work, server_auth="key", server_provider="openai", environment=xai).own == ("openai", "key")
 
 
+KEYLESS = {"ANTHROPIC_API_KEY": ""}
+UNASKED: dict[str, Any] = {"auth": None, "provider": None}
+
+
+def test_a_program_of_ones_own_starts_without_a_key_and_without_a_destination(root: Root, work: Path) -> None:
+    found = planned(root, work, environment=KEYLESS, **UNASKED)
+    assert (found.credential, found.routes, found.own) == (None, {}, None)
+    assert found.unserved == "no key for anthropic: ANTHROPIC_API_KEY is neither in the environment nor in credentials.env"
+    assert planned(root, work, environment=KEYLESS | {"SERVER_AUTH": "gateway"}, **UNASKED).own == ("llmao", "gateway")
+    with_key = planned(root, work, **UNASKED)
+    assert with_key.credential is not None and with_key.routes and not with_key.unserved
+    assert [name for name in registry.names() if registry.load(name).keyless] == ["command"]
+
+
+@pytest.mark.parametrize("asked", [{"auth": "key"}, {"provider": "anthropic"}, {"model": "m"}, {"server_auth": "key"}])
+def test_who_asks_for_a_model_is_told_of_the_key_that_lacks(root: Root, work: Path, asked: dict[str, Any]) -> None:
+    with pytest.raises(UnavailableError, match="no key for"):
+        planned(root, work, environment=KEYLESS, **UNASKED | asked)
+
+
 @pytest.mark.parametrize(
     ("asked", "environment", "why"),
     [
