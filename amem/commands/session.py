@@ -13,13 +13,15 @@ from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
 from amem.logs import reader
+from amem.model import clock
 from amem.model.ids import is_id
 from amem.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from amem.launch.presence import Stop
     from amem.launch.snapshot import Change, Store
 
-LOGS = {"decisions": "decisions.jsonl", "reads": "reads.jsonl", "writes": "writes.jsonl"}
+LOGS = {"decisions": "decisions.jsonl", "reads": "reads.jsonl", "writes": "writes.jsonl", "events": "sessions.jsonl"}
 
 
 @click.group(epilog="Examples: amem session list --state running    amem session stop --all")
@@ -81,6 +83,10 @@ def show(context: Context, id: str, log: bool) -> int:
         what = event.get("action") or event.get("tool") or event.get("type") or ""
         said = {True: "allowed", False: "denied"}.get(event.get("allow"), "")  # type: ignore[arg-type]
         rest = " ".join([*map(str, event.get("entries", ())), str(event.get("entry", "")), *(r["code"] for r in event.get("reasons", ()))])
+        if event["event"] == "session.stop":
+            what, rest = f"by {event['principal']}", event.get("why", "")
+        if event["event"] == "session.port":
+            what = f"{event['port']} of the {'session' if event['of'] == 'inside' else 'host'}"
         print(one_line(f"{event['at']}  {event['event']}  {what} {said} {rest}"))
     return exits.DONE
 
@@ -95,16 +101,18 @@ def show(context: Context, id: str, log: bool) -> int:
 @click.pass_obj
 def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, grace: float) -> int:
     """Stop sessions: no further call leaves, then SIGTERM, then SIGKILL."""
-    from amem.launch.presence import Stop, ask_to_stop
+    from amem.launch.presence import Stop, ask_to_stop, is_running
 
     if everything == bool(ids):
         raise UsageError("name the sessions to stop, or --all", hint="amem session list --state running")
     wanted = [row["id"] for row in sessions(context) if row["state"] == "running"] if everything else list(ids)
-    for id in wanted:
-        row_of(context, id)
+    rows = [row_of(context, id) for id in wanted]
     if not wanted:
         print("no session is running", file=sys.stderr)
     asked = Stop(by=context.principal, why=why, grace_s=grace)
+    for row in rows:
+        if is_running(context.root, row["id"]):
+            _log_stop(context, row, asked)
     stopped = [id for id in wanted if ask_to_stop(context.root, id, asked)]
     if context.flags.json:
         print_json({"stopped": stopped})
@@ -112,6 +120,25 @@ def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, gra
         for id in wanted:
             note(f"{id}: {'is being stopped' if id in stopped else 'does not run'}")
     return exits.DONE if len(stopped) == len(wanted) else exits.ANSWER_IS_NO
+
+
+def _log_stop(context: Context, row: dict[str, Any], asked: "Stop") -> None:
+    """Keep who stopped a session, and why, before it is. A disk without room for that holds up no kill switch."""
+    from amem.logs import writer
+    from amem.logs.schema import SessionStop
+
+    event = SessionStop(
+        at=clock.stamp(clock.now()),
+        session=row["id"],
+        domain=row["domain"],
+        principal=asked.by,
+        why=asked.why or None,
+        grace_s=asked.grace_s,
+    )
+    try:
+        writer.append(context.root.state, event)
+    except OSError as error:
+        note(f"{row['id']}: that it is stopped could not be logged: {error.strerror or error}")
 
 
 PATHS = click.option("--path", "paths", multiple=True, metavar="P", help="Only this path of the tree, or what is below it.")

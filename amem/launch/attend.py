@@ -10,7 +10,7 @@ from types import MappingProxyType
 from amem import exits
 from amem.errors import UnavailableError
 from amem.harnesses.base import AnswerKind, Auth
-from amem.launch.presence import STOP_SIGNAL, Presence
+from amem.launch.presence import STOP_SIGNAL, Presence, Stop
 from amem.model.label import Label
 from amem.settings.grants import size_text
 from amem.typed import TYPE_CHECKING, NamedTuple
@@ -31,8 +31,9 @@ LIMITS = {
     "file_size": ("it wrote a file beyond the limit", "{file_size}; --max-file-size"),
 }
 """By the word that is a session's `reason`: what happened, and the limit that it ran into."""
-SILENCE = "upstream_silent"
+SILENCE, DISK_FULL = "upstream_silent", "disk_full"
 HOW = {
+    DISK_FULL: "the disk was full",
     "timeout": "its time limit", "stopped": "it was stopped", "empty_answer": "it printed no answer", SILENCE: "its provider fell silent",
     **{name: what for name, (what, _) in LIMITS.items()},
 }  # fmt: skip
@@ -103,6 +104,9 @@ def attend(sitting: Sitting, running: "Running") -> None:
     began, killed_before = time.monotonic(), _killed_for_memory()
     with stoppable(running, work, sitting.presence):
         code = running.wait(None if asked.interactive else _output(sitting, kept), ready.plan.timeout_s or None)
+    full = sitting.presence.make_room()
+    if full:
+        outcome.notes.append(f"the disk of {work.root.path} is full (df -h; df -i); what came of the session may not all be kept")
     late = code == exits.TIMED_OUT and 0 < ready.plan.timeout_s <= time.monotonic() - began
     if sitting.finish is None:
         _end_server(sitting)
@@ -114,10 +118,12 @@ def attend(sitting: Sitting, running: "Running") -> None:
         _answer(sitting, bytes(kept))
     filed = work.settle()
     _left(outcome, work.session, filed)
-    ended = _conclude(asked, outcome, code, late=late, stopped=work.stopped, silent=work.silent)
+    ended = _conclude(asked, outcome, code, late_s=ready.plan.timeout_s if late else 0.0, stopped=work.stopped, silent=work.silent)
     if ended.reason == "harness" and (limit := _limit(code, running, killed_before)) is not None:
         outcome.notes.append(_ran_into(limit, ready))
         ended = ended._replace(reason=limit)
+    elif ended.reason == "harness" and full:
+        ended = ended._replace(reason=DISK_FULL)
     if sitting.finish is not None:
         ended = sitting.finish(ended)
         _left(outcome, work.session, filed._replace(problems=()))
@@ -232,10 +238,10 @@ def _unnoted(asked: "Asked", outcome: Outcome, ended: Ended) -> bool:
     return failed and asked.prompt is not None and not asked.no_handoff and not outcome.handoffs and not outcome.held
 
 
-def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late: bool, stopped: str | None, silent: str | None) -> Ended:
+def _conclude(asked: "Asked", outcome: Outcome, code: int, *, late_s: float, stopped: str | None, silent: str | None) -> Ended:
     """The exit code, in this order: the time limit, the harness's own, an empty answer, no handoff, 0."""
-    if late:
-        outcome.notes.append("the session was ended by its time limit")
+    if late_s:
+        outcome.notes.append(f"the session was ended by its time limit ({late_s:g} s; --timeout)")
         return Ended(exits.TIMED_OUT, "timeout")
     if stopped is not None:
         outcome.notes.append(f"the session was stopped: {stopped}")
@@ -291,9 +297,8 @@ def stoppable(running: "Running", work: "Composition", presence: Presence) -> It
 
     timers: list[threading.Timer] = []
 
-    def stop(number: int, frame: object) -> None:
-        wanted = presence.asked()
-        if wanted is None or work.stopped is not None:
+    def stop(wanted: Stop) -> None:
+        if work.stopped is not None:
             return
         work.stopped = wanted.why or f"by {wanted.by}"
         running.signal(signal.SIGTERM)
@@ -301,8 +306,10 @@ def stoppable(running: "Running", work: "Composition", presence: Presence) -> It
         timers[-1].daemon = True
         timers[-1].start()
 
-    before = signal.signal(STOP_SIGNAL, stop)
-    stop(STOP_SIGNAL, None)  # it may have been asked for before anybody listened
+    # Without a word of what is wanted, the disk had no room for one.
+    before = signal.signal(STOP_SIGNAL, lambda number, frame: stop(presence.asked() or Stop(by="amem session stop")))
+    if (wanted := presence.asked()) is not None:  # it may have been asked for before anybody listened
+        stop(wanted)
     try:
         yield
     finally:

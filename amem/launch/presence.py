@@ -6,6 +6,7 @@ here uses; a launcher that is not there any more is never signalled.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` itself makes enums, and a launch would wait for them
+import errno
 import fcntl
 import os
 import time
@@ -16,6 +17,8 @@ from amem.settings.root import Root
 from amem.typed import NamedTuple
 
 LOOKS, LOOK_S = 50, 0.02
+RESERVE_BYTES = 512 << 10
+"""Of the root's disk, held by each mark: a session that fills that disk must not keep its own end, or its notes, off it."""
 STOP_SIGNAL: int = _signal.SIGRTMIN + 3
 
 
@@ -38,9 +41,10 @@ class Presence:
         self._lock()
         try:
             os.write(self._descriptor, str(os.getpid()).encode())
+            os.posix_fallocate(self._descriptor, 0, RESERVE_BYTES)
         except OSError as error:  # the disk is full
             self.end()
-            raise OSError(error.errno, error.strerror, str(self._path)) from error
+            raise OSError(error.errno, error.strerror, str(root.path)) from error
 
     def _lock(self) -> None:
         """Take the mark. Somebody who looks whether its launcher lives has it for a moment; another launcher of this session for long."""
@@ -50,6 +54,14 @@ class Presence:
             except BlockingIOError:
                 time.sleep(LOOK_S)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def make_room(self) -> bool:
+        """Give the reserve back where the disk has no more than that; True then. Only once nothing inside can write any more."""
+        about = os.fstatvfs(self._descriptor)
+        if about.f_bavail * about.f_frsize > RESERVE_BYTES:
+            return False
+        os.ftruncate(self._descriptor, len(str(os.getpid())))
+        return True
 
     def asked(self) -> Stop | None:
         """What `amem session stop` asked for, if it did."""
@@ -90,7 +102,7 @@ def launcher(root: Root, session: str) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        text = os.pread(descriptor, 20, 0)
+        text = os.pread(descriptor, 20, 0).rstrip(b"\0")  # the reserve follows
         return int(text) if text.isdigit() else None
     finally:
         os.close(descriptor)
@@ -107,7 +119,10 @@ def dead(root: Root) -> tuple[str, ...]:
 
 
 def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
-    """Ask a session's launcher to stop it; False when no launcher runs it. Raises PermissionError for another user's."""
+    """Ask a session's launcher to stop it; False when no launcher runs it. Raises PermissionError for another user's.
+
+    On a full disk what is wanted cannot be written: the signal alone stops the session then, with the usual grace.
+    """
     pid = launcher(root, session)
     if pid is None:
         return False
@@ -115,8 +130,13 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
 
     path = mark(root, session)
     temporary = path.with_name(f".{session}.{os.getpid()}")
-    temporary.write_text(json.dumps(wanted._asdict()))
-    temporary.rename(_order(path))
+    try:
+        temporary.write_text(json.dumps(wanted._asdict()))
+        temporary.rename(_order(path))
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

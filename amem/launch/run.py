@@ -323,10 +323,24 @@ def confine(
                 note(sentence)
             if isinstance(error, AmemError):
                 outcome.exit, outcome.reason = error.exit_code, error.message
+            if _no_room(error):
+                outcome.reason = "disk_full"
+                why = f"the disk of {settings.root.path} filled up while the session ran, and not all that came of it is kept"
+                raise UnavailableError(why, hint=f"df -h {settings.root.path}; df -i {settings.root.path}") from error
             raise
         finally:
+            sitting.presence.make_room()
             meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
         return outcome
+
+
+def _no_room(error: BaseException) -> bool:
+    """Whether a disk was too full for it; SQLite has words of its own for that."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    from amem.settings import database
+
+    return isinstance(error, database.OperationalError) and any(word in str(error) for word in ("is full", "disk I/O"))
 
 
 def _run(sitting: "Sitting", settings: Settings, start: "Callable[[], Running]", ends: ExitStack, note: Callable[[str], None]) -> None:

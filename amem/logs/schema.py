@@ -221,3 +221,16 @@ class SessionPort(Event):
     port: int
     of: str
     """`inside`: the session's, reached from the host. `host`: the host's, reached from inside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionStop(Event):
+    """A running session that is to be stopped; by whom is the line's `principal`. Before it is."""
+
+    event = "session.stop"
+    log = "sessions.jsonl"
+
+    why: str | None = None
+    """In the words of whoever stops it."""
+    grace_s: float
+    """Between SIGTERM and the end of everything inside."""

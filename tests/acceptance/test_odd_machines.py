@@ -16,6 +16,8 @@ from tests.acceptance.conftest import PROJECT, Done, Place
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="shaping the machine around a launcher needs root here")
 MOUNTS = ("unshare", "--mount", "sh", "-ec")
+EACH_PROC = "for at in $(awk '$3 == \"proc\" {{ print $2 }}' /proc/mounts); do {}; done"
+"""One that is whole would do for the kernel, and a machine may have another than /proc."""
 USERS = ("unshare", "--user", "--map-root-user", "sh", "-ec")
 
 
@@ -68,10 +70,15 @@ REFUSED = {
         "the limit of namespaces is used up",
         "end other sandboxes",
     ),
-    "masked proc": (MOUNTS, "mount --bind /dev/null /proc/version", "an outer container masks parts of /proc", "unmask=ALL"),
+    "masked proc": (
+        MOUNTS,
+        EACH_PROC.format("mount --bind /dev/null $at/version"),
+        "an outer container masks parts of /proc",
+        "unmask=ALL",
+    ),
     "read-only proc": (
         MOUNTS,
-        "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys",
+        EACH_PROC.format("mount --bind $at/sys $at/sys; mount -o remount,bind,ro $at/sys"),
         "masks parts of /proc",
         "unmask=ALL",
     ),

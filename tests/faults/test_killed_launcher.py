@@ -120,4 +120,8 @@ def test_stop_ends_a_session_and_what_ignores_the_signal(place: Place, provider:
     assert "the session was stopped: enough" in err
     assert gone(inside)
     assert place.amem("session", "show", session, "--json").json["reason"] == "stopped"
+    kept = [{key: line.get(key) for key in ("event", "session", "principal", "why", "grace_s")} for line in place.log("sessions.jsonl")]
+    assert kept == [{"event": "session.stop", "session": session, "principal": "human:asf:you", "why": "enough", "grace_s": 0.0}]
+    assert "session.stop by human:asf:you enough" in place.amem("session", "show", session, "--log").out
     assert place.amem("session", "stop", session).code == 3
+    assert len(place.log("sessions.jsonl")) == 1, "what stopped nothing is no event"

@@ -1,0 +1,64 @@
+"""A session that fills the disk of its own root: it ends with the reason for that, is kept, and can be stopped meanwhile."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from amem.testing.provider import Running
+from tests.acceptance.conftest import Place, confinement, provider
+
+__all__ = ["confinement", "provider"]
+
+DISK_MB = 24
+FILL = 'cat /dev/zero > "$0" 2>/dev/null'
+
+
+@pytest.fixture
+def desk(tmp_path: Path, confinement: None, provider: Running) -> Iterator[Place]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"no small disk to be had: {done.stderr.strip()}")
+    try:
+        place = Place(disk)
+        assert place.amem("init", "--owner", "human:asf:you").code == 0
+        place.destination(provider.url)
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_its_end_is_kept_with_the_reason(desk: Place) -> None:
+    done = desk.launch("--json", "--", "sh", "-c", f"{FILL}; exit 7", "fill")
+    assert (done.code, done.json["reason"]) == (7, "disk_full"), done.err
+    assert f"the disk of {desk.root} is full (df -h; df -i)" in done.err
+    row = desk.amem("session", "show", done.json["id"], "--json").json
+    assert (row["state"], row["exit"], row["reason"]) == ("ended", 7, "disk_full")
+    assert list((desk.root / "state/running").iterdir()) == []
+
+
+def test_one_that_fails_beside_a_disk_with_room_ran_into_none(desk: Place) -> None:
+    done = desk.launch("--json", "--", "sh", "-c", "exit 7")
+    assert (done.json["reason"], "is full" in done.err) == ("harness", False)
+
+
+@pytest.mark.parametrize("why", ["enough", "enough " * 2000], ids=["what is wanted fits", "it does not"])
+def test_it_can_be_stopped_while_the_disk_is_full(desk: Place, why: str) -> None:
+    words = desk.command(
+        "launch", "--harness", "command", *desk.launch_flags(), "--", "sh", "-c", f"{FILL}; echo full; exec sleep 600", "fill"
+    )
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=desk.environment, text=True
+    ) as session:
+        assert session.stdout is not None and session.stdout.readline() == "full\n"
+        stopped = desk.amem("session", "stop", "--all", "--why", why, "--json")
+        _, err = session.communicate(timeout=60)
+    assert stopped.code == 0 and len(stopped.json["stopped"]) == 1, stopped.err
+    assert session.returncode == 143 and "amem: the session was stopped" in err, err
+    row = desk.amem("session", "show", stopped.json["stopped"][0], "--json").json
+    assert (row["exit"], row["reason"]) == (143, "stopped")
