@@ -4,7 +4,6 @@ A launch forks its stage before anything else is imported and before any key is 
 small single-threaded process.
 """
 
-import errno
 import gc
 import os
 import sys
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from amem.cli.globals import Globals
+    from amem.errors import AmemError
     from amem.sandbox.child import Stage
 
 CONFINED = ("launch", "work")
@@ -32,21 +32,31 @@ def main() -> "NoReturn":
 
         mend("--json" in argv)
     if argv == ["--version"]:
-        print(f"amem {__version__}")
-        sys.exit(0)
+        _leave(0, f"amem {__version__}\n")
     if argv in ([], ["--help"], ["-h"]) and "_AMEM_COMPLETE" not in os.environ:
         from amem.cli.table import overview
 
-        print(overview(__version__))
-        sys.exit(0)
+        _leave(0, f"{overview(__version__)}\n")
     try:
         code = run(argv, _stage(argv))
     except KeyboardInterrupt:  # while it was still loading
         from amem import exits
 
         code = exits.INTERRUPTED
+    _leave(code)
+
+
+def _leave(code: int, last: str = "") -> "NoReturn":
+    """Exit, with what was printed written out or its loss told."""
     try:
+        sys.stdout.write(last)
         sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or 1
+    except OSError as error:
+        code = code or 1
+        sys.stderr.write(f"amem: stdout: {error.strerror}\ntry: df -h; df -i\n")
+    try:
         sys.stderr.flush()
     except OSError:
         code = code or 1
@@ -64,13 +74,11 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
 
     from amem import exits
     from amem.cli import globals as global_flags
-    from amem.cli import output
-    from amem.errors import AmemError, UnavailableError
+    from amem.errors import AmemError
 
-    as_json = "--json" in argv
+    flags = global_flags.Globals(json="--json" in argv)
     try:
         flags, rest = global_flags.split(argv)
-        as_json = flags.json
         code = _plain_launch(flags, rest, stage)
         if code is None:
             with stand_ins():
@@ -81,31 +89,51 @@ def run(argv: list[str], stage: "Stage | None" = None) -> int:
         sys.stdout.flush()
         return code
     except AmemError as error:
-        output.fail(error, as_json)
-        return error.exit_code
+        return _failed(error, flags)
     except KeyboardInterrupt:
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone: nothing more can be said to them.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return exits.ERROR
-    except OSError as error:
-        # A full disk, a file of another user: the machine's no, not a fault of ours.
-        what = f"{error.filename}: " if error.filename else "the current directory: " if error.errno == errno.ENOENT else ""
-        hint = "df -h; df -i" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "amem doctor"
-        output.fail(UnavailableError(f"{what}{error.strerror or error}", hint=hint), as_json)
+        _drop_output()
         return exits.ERROR
     except Exception as error:
-        # SQLite's words for the same, and for a damaged file; its module is not named here because most commands never load it.
-        if type(error).__name__ not in ("OperationalError", "DatabaseError"):
+        from amem.cli import faults
+        from amem.settings import root
+
+        if isinstance(error, OSError) and error.filename is None and _output_is_lost():
+            error.filename = "stdout"
+        if (no := faults.told(error, root.locate(flags.root, os.environ))) is None:
             raise
-        output.fail(UnavailableError(f"a database under the root: {error}", hint="df -h; df -i; amem doctor"), as_json)
-        return exits.ERROR
+        return _failed(no, flags)
     finally:
         if stage is not None:
             stage.close()
         if (telemetry := sys.modules.get("amem.telemetry")) is not None:
             telemetry.close()
+
+
+def _output_is_lost() -> bool:
+    """Whether there is no room for what was printed; the rest of it is dropped then."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    """Whoever read our output is gone, or has no room: nothing more can be said to them."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _failed(error: "AmemError", flags: "Globals") -> int:
+    """Print the error, with a hint that is about the same root, and return its exit code."""
+    from amem.cli import output
+
+    if flags.root is not None and error.hint is not None:
+        error.hint = output.rooted(error.hint, flags.root)
+    output.fail(error, flags.json)
+    return error.exit_code
 
 
 def _plain_launch(flags: "Globals", argv: list[str], stage: "Stage | None") -> int | None:

@@ -101,6 +101,16 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def rooted(hint: str, root: str) -> str:
+    """A hint as it has to be given where the root was named by `--root`: pasted as it stands, it would look into another one."""
+    import shlex
+
+    words = hint.split()
+    if words[:1] != ["amem"] or "--root" in words or "--help" in words:
+        return hint
+    return f"amem --root {shlex.quote(root)}{hint.removeprefix('amem')}"
+
+
 def fail(error: AmemError, as_json: bool) -> None:
     """Print an error: what and why, then one command that helps."""
     if as_json:

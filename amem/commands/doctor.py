@@ -6,6 +6,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,7 @@ from amem.harnesses.base import outdated
 from amem.launch import backends
 from amem.model import clock
 from amem.settings import grants as grants_file
+from amem.settings.root import INIT
 from amem.typed import NamedTuple
 
 SMALL_DISK_BYTES = 1 << 30
@@ -202,9 +204,7 @@ def _root(context: Context) -> Iterator[Line]:
     if barred:
         return
     if not root.grants.is_file():
-        yield Line(
-            "root", "grants", "missing", f"there is no root at {root.path}", f"amem --root {root.path} init --owner human:<org>:<name>"
-        )
+        yield Line("root", "grants", "missing", f"there is no root at {root.path}", root.command(INIT))
         return
     try:
         grants = grants_file.load(root.grants)
@@ -269,35 +269,41 @@ def _databases(context: Context) -> Iterator[Line]:
     for path in (context.root.index, context.root.usage, context.root.ledger):
         if not path.exists():
             continue
-        from sqlite_utils import Database
-
-        connection = database.connect(path, durable=False, read_only=True)
         try:
-            whole = connection.execute("pragma quick_check(1)").fetchone()[0]
-            found = Database(connection)
-            virtual = [table.name for table in found.tables if table.virtual_table_using]
-            shadows = tuple(f"{name}_" for name in virtual)
-            counts = {table.name: table.count for table in found.tables if table.name not in virtual and not table.name.startswith(shadows)}
+            why = database.damage(path)
+            held = "" if why else ", ".join(f"{count} {name}" for name, count in _counts(path).items() if count) or "empty"
         except database.Error as error:
-            if _no_damage(error):
-                yield Line("root", path.name, "missing", f"it could not be looked at: {error}", _room(context))
-                continue
-            whole, counts = str(error), {}
-        finally:
-            connection.close()
-        if whole == "ok":
-            yield Line("root", path.name, "ok", ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty")
-        else:
-            fix, lost = "amem reindex", ""
-            if path != context.root.index:  # a journal of the damaged file would be played into what takes its place
-                fix = f"restore {path} from a backup, and remove {path}-wal and {path}-shm"
-                lost = f"; without a backup move these files away: {_BEGINS_ANEW[path.name]} begin anew, entries stay"
-            yield Line("root", path.name, "missing", f"damaged: {whole}{lost}", fix)
+            yield Line("root", path.name, "missing", f"it could not be looked at: {error}", _room(context))
+            continue
+        if why is None:
+            yield Line("root", path.name, "ok", held)
+            continue
+        fix, lost = "amem reindex", ""
+        if path != context.root.index:  # a journal of the damaged file would be played into what takes its place
+            fix = f"restore {path} from a backup, and remove {path}-wal and {path}-shm"
+            lost = f"; without a backup move these files away: {_BEGINS_ANEW[path.name]} begin anew, entries stay"
+        yield Line("root", path.name, "missing", f"damaged: {why}{lost}", fix)
     from amem.record import sealed
 
     if sealed.gone(context.root.state):
         path = context.root.state / sealed.KEY
         yield Line("root", path.name, "missing", "it is gone: what was sealed with it cannot be read", f"restore {path} from a backup")
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """How many rows each table of a database has, but for those that SQLite keeps for its indexes of words."""
+    from sqlite_utils import Database
+
+    from amem.settings import database
+
+    connection = database.connect(path, durable=False, read_only=True)
+    try:
+        found = Database(connection)
+        virtual = [table.name for table in found.tables if table.virtual_table_using]
+        shadows = tuple(f"{name}_" for name in virtual)
+        return {table.name: table.count for table in found.tables if table.name not in virtual and not table.name.startswith(shadows)}
+    finally:
+        connection.close()
 
 
 def _prices(context: Context) -> Line:

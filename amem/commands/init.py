@@ -12,6 +12,7 @@ from amem.model.ids import is_id
 from amem.model.label import Label
 from amem.record.store import write_new
 from amem.settings import grants
+from amem.settings.root import INIT
 
 _GRANTS = """\
 # Who may do what in this root. `amem doctor --config` prints what is in force. An unknown key is an error.
@@ -94,12 +95,12 @@ DESTINATIONS = ("anthropic", "openai", "google", "xai", "dashscope", "meta", "gi
 def command(context: Context, owner: str, domain: str, default_label: str) -> int:
     """Make a root: record, grants, prices and a place for keys. Nothing that is there is overwritten."""
     if not principals.is_principal(owner) or principals.kind(owner) != "human":
-        raise UsageError(f"--owner {owner}: expected human:<org>:<name>", hint="amem init --owner human:asf:you")
+        raise UsageError(f"--owner {owner}: expected human:<org>:<name>", hint=f"amem {INIT}")
     if not is_id("domain", domain):
         raise UsageError(f"--domain {domain}: expected dom- and letters, digits or hyphens", hint="amem init --help")
     root = context.where
     if root.grants.exists():
-        raise ConflictError(f"{root.path} is a root already; nothing was changed", hint=f"amem --root {root.path} doctor --config")
+        raise ConflictError(f"{root.path} is a root already; nothing was changed", hint=root.command("doctor --config"))
     created: list[Path] = []
     for directory in (root.path, root.record, root.record / domain, root.state, root.quarantine, root.homes, root.policy):
         if not directory.is_dir():
@@ -115,7 +116,7 @@ def command(context: Context, owner: str, domain: str, default_label: str) -> in
         if _create(path, text):
             created.append(path)
         elif path == root.grants:
-            raise ConflictError(f"{root.path} was made a root by somebody else meanwhile", hint=f"amem --root {root.path} doctor --config")
+            raise ConflictError(f"{root.path} was made a root by somebody else meanwhile", hint=root.command("doctor --config"))
     grants.load(root.grants)
     if context.flags.json:
         print_json({"root": str(root.path), "created": [str(path) for path in created]})

@@ -65,6 +65,6 @@ def load(path: Path, environment: Mapping[str, str]) -> Credentials:
                 continue
             name, equals, value = line.removeprefix("export ").partition("=")
             if not equals or not name.strip().isidentifier():
-                raise ConfigError(f"{path}: line {number}: not NAME=value")
+                raise ConfigError(f"{path}: line {number}: not NAME=value", hint=f"edit {path}")
             values[name.strip()] = value.strip().strip("\"'")
     return Credentials(environment, values)

@@ -46,3 +46,21 @@ def connect(path: Path, *, durable: bool, read_only: bool = False, **options: An
         connection.execute(f"pragma synchronous={'full' if durable else 'normal'}")
     connection.execute("pragma busy_timeout=10000")
     return connection
+
+
+def damage(path: Path) -> str | None:
+    """What SQLite finds wrong with the file of a database; None for one that is whole.
+
+    Raises database.OperationalError where it was kept from looking, by a full disk above all.
+    """
+    try:
+        connection = connect(path, durable=False, read_only=True)
+        try:
+            found = str(connection.execute("pragma quick_check(1)").fetchone()[0])
+        finally:
+            connection.close()
+    except OperationalError:
+        raise
+    except Error as error:
+        return str(error)
+    return None if found == "ok" else found

@@ -8,6 +8,8 @@ from amem.errors import ConfigError, UnavailableError
 
 KNOWN_ENVIRONMENT = ("AMEM_ROOT", "AMEM_HOSTED", "AMEM_SESSION", "AMEM_TOKEN")
 """Every name that begins `AMEM_` and means something."""
+INIT = "init --owner human:example:you"
+"""What makes a root. A hint can be pasted: no `<name>` that a shell would read a file from."""
 
 
 class Root:
@@ -33,8 +35,16 @@ class Root:
     def existing(self) -> "Root":
         """This root, if `amem init` made it. Raises UnavailableError."""
         if not self.grants.is_file():
-            raise UnavailableError(f"there is no root at {self.path}", hint=f"amem --root {self.path} init --owner human:<org>:<name>")
+            if self.path.is_file():
+                raise UnavailableError(f"{self.path} is a file: a root is a folder", hint="amem --help")
+            raise UnavailableError(f"there is no root at {self.path}", hint=self.command(INIT))
         return self
+
+    def command(self, words: str) -> str:
+        """The command line that acts on this very root."""
+        import shlex
+
+        return f"amem --root {shlex.quote(str(self.path))} {words}"
 
 
 def locate(flag: str | None, environment: Mapping[str, str]) -> Root:

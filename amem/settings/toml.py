@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from amem.errors import ConfigError
-from amem.settings.root import near
+from amem.settings.root import INIT, near
 from amem.typed import Any, TypeVar
 
 T = TypeVar("T")
@@ -92,6 +92,6 @@ def read(path: Path) -> Table:
     try:
         return Table(str(path), "", tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: is not there", hint="amem init --owner human:<org>:<name>") from error
+        raise ConfigError(f"{path}: is not there", hint=f"amem {INIT}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}", hint=f"edit {path}") from error

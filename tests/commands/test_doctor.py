@@ -174,7 +174,7 @@ def test_a_damaged_ledger_leads_to_what_mends_it(place: Place, tmp_path: Path) -
     ledger.write_bytes(backup[:4096] + b"\xff" * (len(backup) - 4096))
     for words in (["task", "list"], ["reindex", "--ledger"], ["export", str(tmp_path / "o.tar"), "--label", "internal"]):
         done = place.amem(*words)
-        assert done.code == 1 and done.err.splitlines()[-1] == "try: amem doctor"
+        assert done.code == 1 and done.err.splitlines()[-1] == f"try: amem --root {place.root} doctor"
     assert place.amem("get", entry).code == 0
     row = rows(place.amem("doctor", "--json"))["root", "ledger.sqlite"]
     assert row["state"] == "missing" and row["fix"] == f"restore {ledger} from a backup, and remove {ledger}-wal and {ledger}-shm"

@@ -38,6 +38,8 @@ def error(amem: Run, *argv: str, code: int) -> dict[str, Any]:
     done, out, err = amem("--json", "task", *argv)
     assert (done, out) == (code, ""), err
     found: dict[str, Any] = json.loads(err)["error"]
+    if " --root " in (hint := found.get("hint", "")):  # the root that was named stands in it
+        found["hint"] = " ".join(["amem", *hint.split()[3:]])
     return found
 
 
