@@ -1,6 +1,7 @@
 """`amem session list`, `show`, `stop`, `diff` and `undo`: who is at work, what became of it, the kill switch, and the way back."""
 
 import os
+import shlex
 import sys
 import time
 from datetime import datetime
@@ -194,6 +195,9 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
             print(one_line(path))
         for path, why in kept.items():
             note(f"kept {path}: {why}")
+        if snapshot.CHANGED_SINCE in kept.values():
+            asked = [word for path in paths for word in ("--path", path)]
+            print(f"try: {shlex.join(['amem', 'session', 'undo', id, *asked, '--force'])}", file=sys.stderr)
     for path in snapshot.repositories(store.workdir, reverted):
         note(f"{path} is git's own and is as the session left it: read its config and hooks before you use git there")
     return exits.ANSWER_IS_NO if kept else exits.DONE

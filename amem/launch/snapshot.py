@@ -57,6 +57,7 @@ class File(NamedTuple):
     """Empty for a folder."""
 
 
+CHANGED_SINCE = "changed since the session"
 UNKEPT = File("", "")
 """What stands there is in no snapshot: too large, not readable, no file at all."""
 
@@ -170,9 +171,32 @@ class Store:
         patch = self._git("diff-tree", "-r", *shape, *self._both(session), "--", *paths).decode(errors="replace")
         return patch + "".join(filter(None, map(_beside, self.changes(session, paths))))
 
-    def content(self, file: File) -> bytes:
-        """The bytes of a file, or where a link points."""
-        return self._git("cat-file", "blob", file.blob)
+    @contextmanager
+    def contents(self) -> "Iterator[Callable[[File], bytes]]":
+        """For as long as this lasts, what gives the bytes of a file, or where a link points: one git, since to start one takes longer than
+        to read most files. It raises UnavailableError."""
+        with self._run("cat-file", "--batch") as process:
+            asked, answers = process.stdin, process.stdout
+            assert asked is not None and answers is not None
+
+            def content(file: File) -> bytes:
+                with suppress(BrokenPipeError):
+                    asked.write(f"{file.blob}\n".encode())
+                    asked.flush()
+                match answers.readline().split():
+                    case [_, b"blob", size]:
+                        found = answers.read(int(size) + 1)[:-1]  # a newline follows
+                        if len(found) == int(size):
+                            return found
+                raise UnavailableError(
+                    f"snapshots of {self.workdir}: git cat-file: {file.blob} cannot be read", hint=f"git -C {self._path} fsck"
+                )
+
+            try:
+                yield content
+            finally:
+                with suppress(BrokenPipeError):
+                    asked.close()
 
     def about(self, session: str, when: str = "before") -> "About":
         """What git does not keep of the tree as it was before or after the session."""
@@ -390,20 +414,21 @@ def undo(store: Store, session: str, changes: tuple[Change, ...], *, force: bool
     left_out = frozenset(about.left_out)
     tree = scanned.top(store.workdir)
     try:
-        for change in sorted(changes, key=_turn):
-            try:
-                now = _now(tree, change, ended_ns)
-                if now == change.before:
-                    reverted.append(change.path)
-                elif _lies_in(change.path, left_out):
-                    kept[change.path] = "it was there before, and not in the snapshot"
-                elif now not in (change.after, UNKEPT, *((None,) if change.after == UNKEPT else ())) and not force:
-                    kept[change.path] = "changed since the session"
-                else:
-                    _put(tree, change.path, change.before, about.modes, store)
-                    reverted.append(change.path)
-            except OSError as error:
-                kept[change.path] = (error.strerror or str(error)).lower()
+        with store.contents() as content:
+            for change in sorted(changes, key=_turn):
+                try:
+                    now = _now(tree, change, ended_ns)
+                    if now == change.before:
+                        reverted.append(change.path)
+                    elif _lies_in(change.path, left_out):
+                        kept[change.path] = "it was there before, and not in the snapshot"
+                    elif now not in (change.after, UNKEPT, *((None,) if change.after == UNKEPT else ())) and not force:
+                        kept[change.path] = CHANGED_SINCE
+                    else:
+                        _put(tree, change.path, change.before, about.modes, content)
+                        reverted.append(change.path)
+                except OSError as error:
+                    kept[change.path] = (error.strerror or str(error)).lower()
         if opened := [change.path for change in changes if _is_folder(change.before) and change.after == UNKEPT]:
             kept |= dict.fromkeys(_strange(tree, opened, store.files(session)), "it is in no snapshot: the session closed its folder")
     finally:
@@ -475,7 +500,7 @@ def _now(tree: int, change: Change, ended_ns: int) -> File | None:
         os.close(folder)
 
 
-def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], store: Store) -> None:
+def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], content: Callable[[File], bytes]) -> None:
     """Have this file there, whole, or none; folders that are empty then go. A folder that is made has the mode that it had."""
     parts = path.split("/")
     chain = [os.dup(tree)]
@@ -491,7 +516,7 @@ def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], stor
         if file is not None:
             with suppress(FileNotFoundError, NotADirectoryError):
                 _clear(chain[-1], parts[-1])
-            _write(chain[-1], parts[-1], store.content(file), None if file.mode == "120000" else int(file.mode[-3:], 8))
+            _write(chain[-1], parts[-1], content(file), None if file.mode == "120000" else int(file.mode[-3:], 8))
             return
         os.unlink(parts[-1], dir_fd=chain[-1])
         with suppress(OSError):  # not empty: the rest was there before, or came since

@@ -185,6 +185,11 @@ def test_a_session_is_shown_and_taken_back(repo: Place) -> None:
     undone = repo.amem("session", "undo", session, "--yes", "--json")
     assert undone.code == 3, undone.err
     assert undone.json == {"reverted": ["deep/er/file", "untracked"], "kept": [{"path": "new", "why": "changed since the session"}]}
+    again = repo.amem("session", "undo", session, "--yes", "--path", "new")
+    assert (again.code, again.err) == (
+        3,
+        f"amem: kept new: changed since the session\ntry: amem session undo {session} --path new --force\n",
+    )
     assert repo.amem("session", "undo", session, "--yes", "--force").code == 0
     assert git(repo.tree, "status", "--porcelain") == "?? untracked\n" and (repo.tree / "untracked").read_text() == "mine\n"
     assert git(repo.tree, "rev-parse", "HEAD") == head and git(repo.tree, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"

@@ -49,6 +49,11 @@ def store(tree: Path) -> Store:
     return Store(Root(tree.parent / "root"), str(tree))
 
 
+def content(kept: Store, file: snapshot.File) -> bytes:
+    with kept.contents() as read:
+        return read(file)
+
+
 def listing(tree: Path) -> dict[str, tuple[int, bytes]]:
     """Every file and link, with its mode and bytes; `.git` apart."""
     found = {}
@@ -97,7 +102,7 @@ def test_everything_a_session_did_is_named_and_taken_back(tree: Path) -> None:
     reverted, why = undo(kept, "ses-1", changes, force=False)
     assert why == {} and sorted(reverted) == sorted(words)
     assert listing(tree) == before
-    assert not (tree / "new").exists() and kept.content(changes[0].before or changes[0].after)  # type: ignore[arg-type]
+    assert not (tree / "new").exists() and content(kept, changes[0].before or changes[0].after)  # type: ignore[arg-type]
 
 
 contents = st.dictionaries(
@@ -200,7 +205,7 @@ def test_notes_that_are_lost_cost_time_alone(tree: Path, notes: bytes) -> None:
     (tree / "file").write_text("two")
     kept.take("ses-1", "after")
     (change,) = kept.changes("ses-1")
-    assert change.after is not None and kept.content(change.after) == b"two"
+    assert change.after is not None and content(kept, change.after) == b"two"
 
 
 def test_what_changed_again_since_is_kept_unless_forced(tree: Path) -> None:
@@ -216,6 +221,42 @@ def test_what_changed_again_since_is_kept_unless_forced(tree: Path) -> None:
     assert ((tree / "mine").read_text(), (tree / "its").read_text()) == ("three", "one")
     assert undo(kept, "ses-1", changes, force=True)[1] == {}
     assert {name: data for name, (_, data) in listing(tree).items()} == dict.fromkeys(("mine", "its", "gone"), b"one")
+
+
+def test_many_files_are_taken_back_by_as_many_gits_as_one(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for at in range(40):
+        (tree / f"file {at}").write_bytes(b"\n" * at)
+    (tree / "link").symlink_to("file 1")
+    before = listing(tree)
+    snapshots, started = store(tree), []
+    snapshots.take("ses-one", "before")
+    for path in tree.iterdir():
+        path.unlink()
+    snapshots.take("ses-one", "after")
+    (tree / "file 1").symlink_to("nowhere")
+    runs = Store._run
+    monkeypatch.setattr(Store, "_run", lambda self, *words: (started.append(words), runs(self, *words))[1])
+    counts = []
+    for changes in (snapshots.changes("ses-one", ("file 0",)), snapshots.changes("ses-one")):
+        started.clear()
+        undo(snapshots, "ses-one", changes, force=True)
+        counts.append(len(started))
+    assert listing(tree) == before and counts[0] == counts[1], started
+
+
+def test_a_file_that_its_store_has_lost_is_not_taken_back_as_another(tree: Path) -> None:
+    (tree / "one").write_text("kept well\n")
+    snapshots = store(tree)
+    snapshots.take("ses-one", "before")
+    (tree / "one").write_text("of the session\n")
+    snapshots.take("ses-one", "after")
+    (change,) = snapshots.changes("ses-one")
+    lost = change._replace(before=change.before and change.before._replace(blob="0" * 64))
+    with pytest.raises(UnavailableError, match=r"git cat-file: 0+ cannot be read"):
+        undo(snapshots, "ses-one", (lost,), force=False)
+    assert (tree / "one").read_text() == "of the session\n"
+    with snapshots.contents() as content:
+        assert change.before and content(change.before) == b"kept well\n"
 
 
 def test_only_the_paths_asked_for_taken_by_their_letters(tree: Path) -> None:
