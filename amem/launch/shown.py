@@ -39,7 +39,31 @@ KEYS = (
     ".config/git/credentials",
     ".config/op",
     ".config/rclone",
+    ".config/hub",
+    ".config/containers/auth.json",
+    ".config/chromium",
+    ".config/google-chrome",
     ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".terraform.d/credentials.tfrc.json",
+    ".cache/huggingface/token",
+    ".vault-token",
+    ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".boto",
+    # The logins of harnesses.
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".gemini/antigravity-cli/antigravity-oauth-token",
+    ".grok/auth.json",
+    ".config/muse/auth.json",
+    ".copilot/config.json",
+    ".local/share/opencode/auth.json",
 )
 """Below a home: keys and logins, which no session is shown."""
 
@@ -54,6 +78,13 @@ RUN_BY_HOST = (
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
+    ".oh-my-zsh",
+    ".inputrc",
+    ".xprofile",
+    ".xsessionrc",
+    ".xinitrc",
+    ".pam_environment",
     ".gitconfig",
     ".config/git",
     ".config/fish",
@@ -61,10 +92,20 @@ RUN_BY_HOST = (
     ".config/systemd",
     ".config/environment.d",
     ".local/bin",
+    ".local/lib",
     ".local/share/systemd",
     ".local/share/applications",
+    "bin",
+    ".cargo/bin",
+    ".cargo/env",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".claude",
+    ".codex",
+    ".gemini",
 )
-"""Below a home: what a shell, git or the login runs and obeys without being asked, which no session writes."""
+"""Below a home: what a shell, git, the login, Python or a harness runs and obeys without being asked, which no session writes."""
 
 
 def check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, str]) -> None:
@@ -79,7 +120,7 @@ def check_writable(path: Path, flag: str, root: Root, environment: Mapping[str, 
             raise UsageError(f"{flag} {path}: it lies in {system}, which stays read-only or hidden", hint=hint)
     _check_seen(path, flag, environment, hint)
     if (name := _overlapping(path, RUN_BY_HOST, environment)) is not None:
-        raise UsageError(f"{flag} {path}: {name} is run or obeyed by your shell, git or login, and a session could write it", hint=hint)
+        raise UsageError(f"{flag} {path}: {name} is run or obeyed by programs of yours outside, and a session could write it", hint=hint)
     if any(is_below(str(path), own) for own in own_folders()):
         raise UsageError(f"{flag} {path}: amem itself runs from there, and a session could rewrite it", hint=hint)
 
@@ -109,6 +150,9 @@ def extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: b
         raise UsageError(f"{flag} {asked}: there is no such path", hint=hint)
     if writable:
         check_writable(path, flag, root, environment)
+        if (folder := _searched(path, environment)) is not None:
+            why = f"your PATH leads to {folder}, and a session could write what your shell runs"
+            raise UsageError(f"--rw {path}: {why}", hint=f"leave --rw {path} out")
         if ".git" in path.parts or holds_git(str(path)):
             why = "it is a git directory, or holds one, and only the work tree's hooks and configuration are kept read-only"
             hint = f"leave --rw {path} out" if ".git" in path.parts else f"amem launch --workdir {path}"
@@ -140,6 +184,13 @@ def homes(environment: Mapping[str, str]) -> tuple[str, ...]:
     with suppress(KeyError):  # a user id without an account has no home of its own
         named.append(pwd.getpwuid(os.geteuid()).pw_dir)
     return tuple(dict.fromkeys(os.path.realpath(home) for home in named if home))
+
+
+def _searched(path: Path, environment: Mapping[str, str]) -> str | None:
+    """The first folder of the search path that is, holds or lies in the path."""
+    folders = [folder for folder in environment.get("PATH", "").split(":") if folder.startswith("/")]
+    real = ((folder, os.path.realpath(folder)) for folder in folders)
+    return next((folder for folder, end in real if is_below(end, str(path)) or is_below(str(path), end)), None)
 
 
 def _overlapping(path: Path, names: tuple[str, ...], environment: Mapping[str, str]) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from amem.errors import UsageError
+from amem.harnesses import registry
 from amem.launch.plan import tree
 from amem.launch.shown import KEYS, RUN_BY_HOST, SOCKET_PLACES, extra, interpreter
 from amem.settings.root import Root
@@ -107,6 +108,23 @@ def test_what_the_login_runs_is_written_by_no_session(root: Root, home: Path, na
         with pytest.raises(UsageError, match="run or obeyed"):
             tree(str(asked), root, {})
         assert extra(str(asked), root, {}, writable=False).source == str(asked)
+
+
+def test_the_login_of_every_harness_is_among_what_is_shown_to_no_session() -> None:
+    logins = {login.file for name in registry.names() if (login := registry.load(name).login) is not None}
+    assert logins <= set(KEYS)
+
+
+def test_where_a_search_path_leads_is_written_by_no_session(root: Root, home: Path) -> None:
+    tools = place(home, "kit/tools")
+    (home / "link").symlink_to(tools)
+    (home / "beside").mkdir()
+    environment = {"HOME": str(home), "PATH": f":relative:/usr/bin:{home / 'link'}"}
+    for asked in (tools, tools.parent):
+        with pytest.raises(UsageError, match=f"your PATH leads to {home / 'link'}"):
+            extra(str(asked), root, environment, writable=True)
+        assert extra(str(asked), root, environment, writable=False).source == str(asked)
+    assert extra(str(home / "beside"), root, environment, writable=True).writable
 
 
 def test_a_folder_beside_keys_is_shown(root: Root, home: Path) -> None:
