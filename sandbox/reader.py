@@ -4,19 +4,13 @@ The one door for outbox notes, transcripts, handoffs and login files. `openat2` 
 follows no link, no magic link and no mount; the file must be regular and have one name; its size is bounded.
 """
 
-import ctypes
 import os
 import stat
 
+from amem.sandbox import calls
 from amem.typed import NamedTuple
 
-_SYS_OPENAT2 = 437  # the same number on x86_64 and aarch64 (Linux 5.6)
-_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+_RESOLVE = calls.RESOLVE_BENEATH | calls.RESOLVE_NO_SYMLINKS | calls.RESOLVE_NO_MAGICLINKS | calls.RESOLVE_NO_XDEV
 
 
 class Refused(NamedTuple):
@@ -78,13 +72,7 @@ def open_beneath(folder: str, name: str, flags: int) -> int:
     """Open `name` beneath `folder` without following anything. Raises OSError."""
     parent = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
-        how = _OpenHow(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS | _NO_XDEV)
-        descriptor: int = _libc.syscall(_SYS_OPENAT2, parent, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how))
-        if descriptor < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), name)
-        return descriptor
+        return calls.open_beneath(parent, name, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW, _RESOLVE)
     finally:
         os.close(parent)
 

@@ -13,7 +13,6 @@ from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
 from amem.errors import NotFoundError, UsageError
-from amem.logs import reader
 from amem.model import clock
 from amem.model.ids import is_id
 from amem.typed import TYPE_CHECKING, Any
@@ -69,11 +68,7 @@ def show(context: Context, id: str, log: bool) -> int:
     if log:
         flags.owner_alone(context, "the decision log")
     document = row_of(context, id)
-    logs = {
-        key: [event for event in reader.events(context.root.state / name) if event.get("session") == id]
-        for key, name in LOGS.items()
-        if log
-    }  # fmt: skip
+    logs = _logs(context, id) if log else {}
     if context.flags.json:
         print_json({**document, **logs})
         return exits.DONE
@@ -201,6 +196,13 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
     for path in snapshot.repositories(store.workdir, reverted):
         note(f"{path} is git's own and is as the session left it: read its config and hooks before you use git there")
     return exits.ANSWER_IS_NO if kept else exits.DONE
+
+
+def _logs(context: Context, id: str) -> dict[str, list[dict[str, Any]]]:
+    """What the logs say of a session."""
+    from amem.logs import reader  # with what it loads, a third of what the other commands here take to start
+
+    return {key: [event for event in reader.events(context.root.state / name) if event.get("session") == id] for key, name in LOGS.items()}
 
 
 def _state(row: dict[str, Any]) -> str:
