@@ -173,6 +173,17 @@ def _from_file(workdir: str, path: str) -> Tree:
     return Tree("file", warning=f"{path} names {found}, which does not point back; it is not shown inside, so git does not work there")
 
 
+def borrowed(workdir: str, tree: Tree) -> tuple[str, ...]:
+    """The real paths of the folders that the tree's repository takes objects from besides its own (gitrepository-layout, `alternates`).
+
+    Only folders of objects. The file is the tree's own to write: these are names for a person to read, and never a mount target.
+    """
+    objects = os.path.join(tree.common or (workdir if tree.kind == "bare" else os.path.join(workdir, ".git")), "objects")
+    lines = (_read(os.path.join(objects, "info/alternates")) or "").splitlines()
+    named = (os.path.realpath(os.path.join(objects, line)) for line in lines if line and line[0] not in '#"' and "\0" not in line)
+    return tuple(dict.fromkeys(path for path in named if os.path.isdir(os.path.join(path, "pack"))))
+
+
 def gitdir_of(path: str) -> str | None:
     """The real path that a `.git` file names; None where it is not a file that git would write."""
     target = named_gitdir(path)

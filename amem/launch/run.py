@@ -436,6 +436,10 @@ def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iter
     if sitting.asked.backend == "auto" and backends.image(settings.root) is not None:
         yield f"backend {ready.plan.backend.name}: {ready.plan.backend.summary}"
     yield from running.warnings
+    shown = (ready.spec.workdir, *(bind.target for bind in ready.spec.binds))
+    for path in worktree.borrowed(ready.spec.workdir, ready.tree) if ready.plan.backend.confined else ():
+        if not any(spec.is_below(path, place) for place in shown):
+            yield f"the repository borrows objects from {path}, which is not shown, so git does not find them inside: --ro {path}"
     if ready.plan.unserved:
         yield f"{ready.plan.unserved}; model calls of this session are refused"
     if label.exceeds(sitting.asked.label or Label.PUBLIC):

@@ -37,6 +37,16 @@ def repo(place: Place, provider: Running) -> Place:
     return place
 
 
+def test_a_clone_that_borrows_objects_is_told_what_to_show(repo: Place) -> None:
+    git(repo.base, "clone", "-q", "--shared", str(repo.tree), "clone")
+    flags = ("--harness", "command", "--auth", "key", "--provider", "demo", "--workdir", str(repo.base / "clone"))
+    words, objects = ("--", "git", "log", "--format=%s"), str(repo.tree / ".git/objects")
+    without = repo.amem("launch", *flags, *words)
+    assert without.code == 128 and without.err.count(f"not shown, so git does not find them inside: --ro {objects}\n") == 1, without.err
+    shown = repo.amem("launch", *flags, "--ro", objects, *words)
+    assert (shown.code, shown.out, "borrows" in shown.err) == (0, "one\n", False), shown.err
+
+
 def home(place: Place, config: str) -> dict[str, str]:
     """A home on the host with this git configuration."""
     made = place.base / "home"

@@ -39,6 +39,23 @@ def test_plain_repository(repo: Path) -> None:
     assert look(str(repo)) == Tree("plain")
 
 
+def test_what_a_clone_borrows_is_named(repo: Path, tmp_path: Path) -> None:
+    objects = str(repo / ".git/objects")
+    git(tmp_path, "clone", "-q", "--shared", str(repo), "clone")
+    git(tmp_path / "clone", "worktree", "add", "-q", str(tmp_path / "linked"))
+    git(tmp_path, "clone", "-q", "--shared", "--bare", str(repo), "bare.git")
+    for name, borrows in (("repo", ()), ("clone", (objects,)), ("linked", (objects,)), ("bare.git", (objects,))):
+        workdir = str(tmp_path / name)
+        assert worktree.borrowed(workdir, look(workdir)) == borrows, name
+    assert worktree.borrowed("/nonexistent", Tree()) == ()
+    alternates = tmp_path / "clone/.git/objects/info/alternates"
+    alternates.write_text(f"# a word\n\n{tmp_path}\n/dev/null\n../../../repo/.git/objects\n{objects}\n\0\n")
+    assert worktree.borrowed(str(tmp_path / "clone"), Tree("plain")) == (objects,), "what holds no objects is named to nobody"
+    alternates.unlink()
+    alternates.symlink_to(repo / "file")
+    assert worktree.borrowed(str(tmp_path / "clone"), Tree("plain")) == ()
+
+
 def test_hooks_path_in_the_tree_is_protected_and_one_outside_is_not(repo: Path) -> None:
     git(repo, "config", "core.hooksPath", ".githooks")
     assert look(str(repo)).names == (".githooks",)
