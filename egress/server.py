@@ -31,7 +31,7 @@ from amem.egress.meter import Meter
 from amem.egress.replies import Reply
 from amem.egress.routes import Route
 from amem.egress.tunnel import Tunnels
-from amem.egress.upstream import InwardAddressError, Upstream
+from amem.egress.upstream import InwardAddressError, Upstream, why_unreached
 from amem.egress.usage import UsageReader
 from amem.egress.weight import Held, Share
 from amem.egress.whose import TOO_MANY, UNSURE, Whose
@@ -294,9 +294,8 @@ class _Egress:
         except InwardAddressError as error:
             return _answer(self._failed(attempt, 502, "upstream_inward", str(error)))
         except (ClientError, OSError) as error:
-            # The exception's text can hold a URL or header; its class says enough.
-            kind = type(error).__name__
-            return _answer(self._failed(attempt, 502, "upstream_failed", f"{route.destination} could not be reached: {kind}"))
+            why = f"{route.destination} could not be reached: {why_unreached(error)}"
+            return _answer(self._failed(attempt, 502, "upstream_failed", why))
         async with answer:
             attempt.status = answer.status
             if attempt.context is not None:

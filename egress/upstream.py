@@ -6,10 +6,21 @@ unless grants.toml put that base there.
 """
 
 import io
+import os
 import socket
 from collections.abc import Iterable
 
-from aiohttp import ClientConnectorDNSError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, ThreadedResolver
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
+    ClientResponse,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+    ThreadedResolver,
+)
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
@@ -27,6 +38,20 @@ _NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 class InwardAddressError(OSError):
     """A public name led to an inward address."""
+
+
+def why_unreached(error: Exception) -> str:
+    """Why a destination was not reached, in words of ours: the exception's own text can hold a URL or a header."""
+    match error:
+        case ClientConnectorDNSError():
+            return "its name cannot be resolved from here"
+        case ClientConnectorCertificateError():
+            return "its certificate is not from an authority that this machine trusts, or is not for this name"
+        case ClientSSLError():
+            return "it does not speak TLS as is due"
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number)
+    return type(error).__name__
 
 
 class _Resolver(AbstractResolver):

@@ -132,6 +132,8 @@ def fork_stage(before: Callable[[], None] | None = None) -> Stage:
             from amem.sandbox import stage
 
             stage.main(theirs, life_read)
+        except KeyboardInterrupt:  # before it stands aside: the launcher has it too, and says what there is to say
+            pass
         except BaseException:  # the outer edge of the stage
             import traceback
 
@@ -177,6 +179,8 @@ def fork_nursery() -> Nursery:
     if pid == 0:
         try:
             _nurse(theirs.detach())
+        except KeyboardInterrupt:
+            pass
         except BaseException:  # the outer edge of the nursery
             import traceback
 

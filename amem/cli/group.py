@@ -64,6 +64,12 @@ def invoke(flags: Globals, argv: list[str], stage: "Stage | None") -> int:
     except click.exceptions.Abort:
         return exits.INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
+        assert error.ctx is not None and isinstance(error.ctx.command, click.Group)
+        if flags.json and error.ctx.parent is not None:  # a help text is no document
+            known = ", ".join(error.ctx.command.list_commands(error.ctx))
+            raise UsageError(
+                f"{error.ctx.command_path}: which command? there are {known}", hint=f"{error.ctx.command_path} --help"
+            ) from error
         click.echo(error.format_message())
         return exits.DONE
     except click.ClickException as error:

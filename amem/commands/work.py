@@ -62,7 +62,7 @@ def command(context: Context, /, **options: Any) -> int:
 
         if context.stage is not None:
             context.stage.close()  # each worker forks its own
-        found = loop.loop(options["idle"], options["max_tasks"])
+        found = loop.loop(options["idle"], options["max_tasks"], note)
         if isinstance(found, int):
             return found
         context.stage = found

@@ -1,5 +1,6 @@
 """Watch a session from the moment its harness runs: serve it, stop it when asked, settle it, and decide the exit code."""
 
+import errno
 import os
 import threading
 import time
@@ -112,8 +113,7 @@ def attend(sitting: Sitting, running: "Running") -> None:
         _end_server(sitting)
     outcome.harness_exit = code
     if running.exec_errno:
-        program = ready.spec.argv[0]
-        outcome.notes.append(f"{program} was not started inside: {os.strerror(running.exec_errno)}")
+        outcome.notes.append(_not_started(ready, running.exec_errno))
     if asked.prompt is not None:
         _answer(sitting, bytes(kept))
     filed = work.settle()
@@ -132,6 +132,13 @@ def attend(sitting: Sitting, running: "Running") -> None:
         _left(outcome, work.session, work.leave(undone(ready, outcome, how(ended, code))))
     _account(sitting)
     outcome.exit, outcome.reason = ended
+
+
+def _not_started(ready: "Prepared", number: int) -> str:
+    said = f"{ready.spec.argv[0]} was not started inside: {os.strerror(number)}"
+    if number != errno.ENOENT or not ready.plan.backend.confined:
+        return said
+    return f"{said}; it, or the interpreter that its first line names, is not among what a session is shown: --ro shows its folder"
 
 
 def _output(sitting: Sitting, kept: bytearray) -> Callable[[int, bytes], None]:

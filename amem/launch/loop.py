@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 
 from amem import exits
 from amem.typed import TYPE_CHECKING
@@ -52,6 +53,12 @@ class Pace:
             return self._idle_s
         return min(2.0 ** (self._running - 1), LONGEST_WAIT_S) if self._running else 0.0
 
+    def told(self, wait_s: float) -> str | None:
+        """What to say of the wait after a failure; None after anything else."""
+        if not self._failures:
+            return None
+        return f"failed {self._failures} of {MOST_FAILURES} times running; the next try is in {wait_s:.0f} s, and Ctrl-C ends the loop"
+
     def exit(self, last: int) -> int:
         """The loop's own exit code: a failure's where that ended it, else whether what it took was done."""
         if last in HOPELESS or last == exits.INTERRUPTED or self._failures:
@@ -61,7 +68,7 @@ class Pace:
         return exits.DONE if self._tasks else exits.ANSWER_IS_NO
 
 
-def loop(idle_s: float, most_tasks: int) -> "Stage | int":
+def loop(idle_s: float, most_tasks: int, note: Callable[[str], None]) -> "Stage | int":
     """Fork workers until the end. In the parent the exit code; in each worker its stage: the caller goes on to do one task."""
     pace, parent = Pace(idle_s, most_tasks), os.getpid()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -72,6 +79,8 @@ def loop(idle_s: float, most_tasks: int) -> "Stage | int":
             return _begin(parent)
         code, asked = _wait_for(pid)
         wait_s = pace.after(code)
+        if wait_s is not None and not asked and (sentence := pace.told(wait_s)) is not None:
+            note(sentence)
         if wait_s is None or asked or _asked_meanwhile(wait_s * random.uniform(0.9, 1.1)):  # workers shall not all come at once
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return pace.exit(code)

@@ -76,6 +76,7 @@ class Served:
         self._accept: Accept | None = None
         self._on_failure: Callable[[], None] | None = None
         self._stopped = False
+        self._importing = False
         self._open = threading.Event()
         """Set when the launcher may dial in, and when it never will."""
         self._imported = threading.Event()
@@ -130,7 +131,10 @@ class Served:
             serving = self._loop is not None
             if self._loop is not None and self._end is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._end.set)
+            importing = self._importing
         if not serving:
+            if importing:  # `dataclasses` takes a `typing` that another thread has loaded by half for the whole of it (CPython 3.11)
+                import typing  # noqa: F401 (which waits for that thread)
             return True
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -160,6 +164,7 @@ class Served:
         if listener_fd >= 0:
             select.select([listener_fd], [], [], HEAD_START_S)
         with self._lock:
+            self._importing = not self._stopped
             return self._stopped
 
     async def _serve(self, serve: Serve) -> None:

@@ -41,7 +41,10 @@ def main(root: str, domain: str, principal: str) -> int:
             listener.listen(64)
             alive, held = os.pipe()
             command = [sys.executable, "-P", "-m", "amem.server.stdio", str(listener.fileno()), str(alive), root, domain, principal]
-            child = subprocess.Popen(command, pass_fds=(listener.fileno(), alive), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            child = subprocess.Popen(
+                command, pass_fds=(listener.fileno(), alive), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                process_group=0,  # a Ctrl-C is this process's, and the pipe tells the child
+            )  # fmt: skip
             os.close(alive)
         try:
             Relay(path, sys.stdout.buffer).run(sys.stdin.buffer, ended=lambda: child.poll() is not None)

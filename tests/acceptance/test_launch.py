@@ -166,6 +166,7 @@ def test_a_program_that_is_not_inside_is_127_and_one_that_cannot_run_126(place: 
     absent, unfit = place.launch("--", "no-such-program"), place.launch("--", str(place.tree / "data.txt"))
     assert (absent.code, unfit.code) == (127, 126)
     assert "no-such-program was not started inside: No such file" in absent.err and "Permission denied" in unfit.err
+    assert "--ro shows its folder" in absent.err and "--ro" not in unfit.err
 
 
 def test_a_prompted_launch_without_a_handoff_exits_4(place: Place, provider: Running) -> None:

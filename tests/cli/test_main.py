@@ -133,6 +133,17 @@ def test_with_json_an_error_is_one_json_line(capsys: pytest.CaptureFixture[str])
     assert json.loads(captured.err)["error"]["code"] == "usage"
 
 
+@pytest.mark.parametrize("name", [name for name, row in COMMANDS.items() if row.attribute == "group"])
+def test_with_json_a_group_without_a_command_is_an_error_and_no_help_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name]) == 0
+    assert capsys.readouterr().out.startswith("Usage: amem")
+    assert run([name, "--json"]) == 2
+    captured = capsys.readouterr()
+    told = json.loads(captured.err)["error"]
+    assert (captured.out, told["hint"]) == ("", f"amem {name} --help")
+    assert told["message"].startswith(f"amem {name}: which command? there are ")
+
+
 def test_an_unknown_amem_variable_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("AMEM_ROT", "/x")
     assert run(["list"]) == 2

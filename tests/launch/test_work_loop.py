@@ -19,6 +19,7 @@ def test_tasks_that_come_back_are_taken_ever_more_slowly() -> None:
     pace = Pace(30, 0)
     waits = [pace.after(4) for _ in range(9)]
     assert waits == [1, 2, 4, 8, 16, 32, LONGEST_WAIT_S, LONGEST_WAIT_S, LONGEST_WAIT_S]
+    assert pace.told(1.0) is None, "it failed at nothing"
     assert pace.after(0) == 0.0 and pace.after(4) == 1
     assert pace.exit(0) == 4
 
@@ -33,7 +34,10 @@ def test_so_many_tasks_and_no_more_whatever_became_of_them() -> None:
 
 def test_failures_are_tried_again_within_bounds() -> None:
     pace = Pace(30, 0)
-    waits = [pace.after(1) for _ in range(MOST_FAILURES)]
+    waits: list[float | None] = []
+    for number in range(1, MOST_FAILURES + 1):
+        waits.append(pace.after(1))
+        assert str(pace.told(1.0)).startswith(f"failed {number} of {MOST_FAILURES} times running; the next try is in 1 s")
     assert waits[-1] is None and None not in waits[:-1]
     assert pace.exit(1) == 1
 

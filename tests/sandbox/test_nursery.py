@@ -3,6 +3,9 @@
 import os
 import select
 
+import pytest
+
+from amem.sandbox.child import fork_stage
 from tests.sandbox.launching import Place
 
 
@@ -34,3 +37,13 @@ def test_nothing_of_a_tree_that_is_only_shown_can_be_written(here: Place) -> Non
     assert report["out"] == "as it washome\n", report
     control = here.launch("sh", "-c", script)
     assert "wrote file" in control["out"] and "wrote new" in control["out"] and "removed" in control["out"]
+
+
+def test_ctrl_c_before_a_stage_stands_aside_is_the_launchers_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    def struck() -> None:
+        raise KeyboardInterrupt
+
+    stage = fork_stage(struck)
+    assert os.read(stage.link.fileno(), 1) == b""  # it has ended
+    stage.close()
+    assert capfd.readouterr().err == ""

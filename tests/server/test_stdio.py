@@ -178,6 +178,19 @@ def test_tree_it_is_started_in_is_not_imported(memory: Memory, tmp_path: Path) -
     assert not (tmp_path / "imported").exists()
 
 
+def test_ctrl_c_ends_it_without_a_trace_of_ours(memory: Memory) -> None:
+    root = memory.root.path
+    amem = [sys.executable, "-m", "amem", "--root", str(root), "serve", "--domain", "dom-me"]
+    with subprocess.Popen(amem, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as relay:
+        assert relay.stdin is not None and relay.stdout is not None and relay.stderr is not None
+        relay.stdin.write(json.dumps(rpc("ping")).encode() + b"\n")
+        relay.stdin.flush()
+        assert b'"id":1' in relay.stdout.readline()
+        os.killpg(relay.pid, signal.SIGINT)
+        assert relay.wait(60) == 130
+        assert relay.stderr.read().strip() == b""
+
+
 def test_child_ends_when_the_relay_is_killed(memory: Memory) -> None:
     relay = subprocess.Popen(command(memory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert relay.stdin is not None
