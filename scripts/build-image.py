@@ -24,6 +24,7 @@ from types import ModuleType
 PROJECT = Path(__file__).resolve().parent.parent
 SUITE = "trixie"
 HARNESSES = "opt/amem/harnesses"
+NODE = "usr/local/bin/node"
 
 
 def main() -> int:
@@ -56,7 +57,10 @@ def main() -> int:
         if debootstrap(part, asked, packages) != 0:
             return 1
         versions = {name: str(pins[name]["version"]) for name in names}
-        add(part, {f"{HARNESSES}/{name}-{versions[name]}": there[name] for name in names}, manifest(asked.suite, packages, versions))
+        places = {name: f"{HARNESSES}/{name}-{versions[name]}" for name in names}
+        add(part, {place: there[name] for name, place in places.items()}, manifest(asked.suite, packages, versions))
+        if "node" in places:
+            also(part, NODE, str(Path(places["node"], installer.program(there["node"], pins["node"]).relative_to(there["node"]))))
         part.rename(asked.out)
     finally:
         part.unlink(missing_ok=True)
@@ -99,6 +103,14 @@ def add(part: Path, folders: dict[str, Path], about: bytes) -> None:
         archive.addfile(said, io.BytesIO(about))
         for place, source in folders.items():
             archive.add(source, place, filter=roots)
+
+
+def also(part: Path, name: str, other: str) -> None:
+    """Give a file of the archive another name: a session is shown all of `/usr`, and of the harnesses the one that it runs."""
+    with tarfile.open(part, "a") as archive:
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname, link.mode = tarfile.LNKTYPE, other, 0o755
+        archive.addfile(link)
 
 
 def roots(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -1,5 +1,6 @@
 """Harness images as a person uses them: unpacked, picked, kept by whoever shows one, removed; and a real one, built and used."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -41,6 +42,23 @@ def test_auto_shows_the_unpacked_image_and_says_so_and_namespaces_goes_back(plac
     assert said.json["backend"] == "image" and "backend image" in said.err
     assert release(place) == release(place, "--backend", "image") == '"a small image"'
     assert release(place, "--backend", "namespaces") == before != '"a small image"'
+
+
+def test_the_node_of_an_image_is_found_by_every_program_of_it(place: Place, provider: Running, tmp_path: Path, small: Path) -> None:
+    spec = importlib.util.spec_from_file_location("build_image", PROJECT / "scripts/build-image.py")
+    assert spec is not None and spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    pinned = tmp_path / "cache/node-1/bin/node"
+    pinned.parent.mkdir(parents=True)
+    pinned.write_text("#!/bin/sh\necho the pinned one\n")
+    pinned.chmod(0o755)
+    build.add(small, {f"{build.HARNESSES}/node-1": tmp_path / "cache/node-1"}, b"{}")
+    build.also(small, build.NODE, f"{build.HARNESSES}/node-1/bin/node")
+    place.destination(provider.url)
+    assert place.amem("image", "unpack", "--from", str(small)).code == 0
+    done = place.launch("--backend", "image", "--", "sh", "-c", "node; ls /opt")
+    assert (done.code, done.out) == (0, "the pinned one\nmemory\n"), done.err
 
 
 def test_a_harness_that_the_image_lacks_runs_from_this_machine_under_auto_alone(place: Place, provider: Running, small: Path) -> None:
