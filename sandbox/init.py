@@ -35,6 +35,8 @@ _RLIMITS = {
     "SIGPENDING": resource.RLIMIT_SIGPENDING,
     "MSGQUEUE": resource.RLIMIT_MSGQUEUE,
     "MEMLOCK": resource.RLIMIT_MEMLOCK,
+    "RTPRIO": resource.RLIMIT_RTPRIO,
+    "NICE": resource.RLIMIT_NICE,
 }
 
 

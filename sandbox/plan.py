@@ -45,9 +45,10 @@ SHARED_QUOTAS = (
 """What the kernel counts for the owner's whole account, by a bound of this namespace and that of the account: used up inside, the owner's
 editor has none left."""
 
-SHARED_LIMITS = (("SIGPENDING", 1024), ("MSGQUEUE", 256 << 10), ("MEMLOCK", MIB))
+SHARED_LIMITS = (("SIGPENDING", 1024), ("MSGQUEUE", 256 << 10), ("MEMLOCK", MIB), ("RTPRIO", 0), ("NICE", 0))
 """A session's part of what the kernel counts against whoever made its namespace: used up inside, no program of the owner's could set a
-timer (timer_create(2)), make a queue of messages or lock shared memory."""
+timer (timer_create(2)), make a queue of messages or lock shared memory. And none of a turn before others, which an owner may have (for
+sound, say): all else on the machine would wait for the session, PID 1 among it."""
 
 LAYERS = (
     "score",

@@ -159,6 +159,10 @@ _BY_ID_AARCH64: dict[str, tuple[int, int, int | None]] = {
 }
 
 
+_HUGE_X86_64: dict[str, tuple[int, int, int]] = {"mmap": (9, 3, 0x40000), "shmget": (29, 2, 0o4000), "memfd_create": (319, 1, 0x4)}
+_HUGE_AARCH64: dict[str, tuple[int, int, int]] = {"shmget": (194, 2, 0o4000), "mmap": (222, 3, 0x40000), "memfd_create": (279, 1, 0x4)}
+
+
 class Arch(NamedTuple):
     """What differs between processors."""
 
@@ -174,11 +178,14 @@ class Arch(NamedTuple):
     by_id: dict[str, tuple[int, int, int | None]]
     """What sets the limits, processors or turn of any process of the same user: the number, which argument is the process, and what the
     first one is (None: never) to mean all of a user's."""
+    huge: dict[str, tuple[int, int, int]]
+    """What takes from the huge pages that a machine has set aside: the number, which argument are the flags, and the flag. They stand in no
+    count of a session's memory, and one session could have all that a database or a virtual machine was to get (shown)."""
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, 56, 72, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH, _BY_ID_X86_64),
-    "aarch64": Arch(0xC00000B7, 220, 25, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64),
+    "x86_64": Arch(0xC000003E, 56, 72, 16, 41, 53, _X86_64 | _BOTH, _MODES_X86_64 | _MODES_BOTH, _BY_ID_X86_64, _HUGE_X86_64),
+    "aarch64": Arch(0xC00000B7, 220, 25, 29, 198, 199, _AARCH64 | _BOTH, _MODES_AARCH64 | _MODES_BOTH, _BY_ID_AARCH64, _HUGE_AARCH64),
 }
 
 TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "personality")
@@ -211,7 +218,7 @@ FAMILIES = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6. AF_VSOCK, for one, is not bounded by a network namespace before Linux 7.0."""
 NETLINK = 16
 
-EPERM, EAFNOSUPPORT, ENOSYS = 1, 97, 38
+EPERM, ENOMEM, EAFNOSUPPORT, ENOSYS = 1, 12, 97, 38
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 _ARG_BYTES = 8
@@ -239,6 +246,7 @@ def _assembled(machine: str, allow_ptrace: bool) -> bytes:
     steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 1, 0, CLONE3), (_EQUAL, 0, 1, OPENAT2), _give(ERRNO | ENOSYS)]
     blocks = [(number, _mode(flags, mode)) for number, flags, mode in arch.modes.values()]
     blocks += [(number, _spare_init(process, all_of)) for number, process, all_of in arch.by_id.values()]
+    blocks += [(number, _huge(flags, flag)) for number, flags, flag in arch.huge.values()]
     blocks += [(arch.clone, _clone()), (arch.fcntl, _fcntl()), (arch.ioctl, _ioctl())]
     for number, block in (*blocks, (arch.socket, _family()), (arch.socketpair, _family())):
         steps += [(_EQUAL, 0, len(block), number), *block]
@@ -277,6 +285,11 @@ def _mode(flags: int | None, mode: int) -> list[_Step]:
 def _spare_init(process: int, all_of: int | None) -> list[_Step]:
     of_all = [] if all_of is None else [(_LOAD, 0, 0, _ARG0), (_EQUAL, 3, 0, all_of)]
     return [*of_all, (_LOAD, 0, 0, _ARG0 + process * _ARG_BYTES), (_EQUAL, 1, 0, INIT), _give(ALLOW), _give(ERRNO | EPERM)]
+
+
+def _huge(flags: int, flag: int) -> list[_Step]:
+    # As where none are set aside: programs go on with usual ones.
+    return [(_LOAD, 0, 0, _ARG0 + flags * _ARG_BYTES), (_ANY_BIT, 0, 1, flag), _give(ERRNO | ENOMEM), _give(ALLOW)]
 
 
 def _family() -> list[_Step]:

@@ -4,9 +4,10 @@ Read by the launcher before there is a sandbox, so it loads next to nothing; wha
 """
 
 import os
+import stat
 
-from amem.sandbox.spec import PATH, Bind, Identity
-from amem.sandbox.worktree import Setting, followed, gitdir_of
+from amem.sandbox.spec import PATH, Bind, Identity, is_below
+from amem.sandbox.worktree import Setting, expanded, followed, gitdir_of
 from amem.typed import Mapping
 
 _EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
@@ -67,9 +68,13 @@ def search_path(own: str = "", shown: tuple[str, ...] = ()) -> str:
 
 
 def behind(path: str, written: tuple[str, ...]) -> str:
-    """A search path with the folders below these last: what a session put there stands in for no program of the system."""
-    places = tuple(f"{place}/" for place in written)
-    return ":".join(sorted(path.split(":"), key=lambda folder: f"{folder}/".startswith(places)))
+    """A search path with the folders below these last, also those that lead there: what a session put there stands in for no program of the
+    system."""
+
+    def is_written(folder: str) -> bool:
+        return any(is_below(way, place) for place in written for way in (folder, os.path.realpath(folder)))
+
+    return ":".join(sorted(path.split(":"), key=is_written))
 
 
 def data_paths(environment: Mapping[str, str], programs: str = "", shown: tuple[str, ...] = ()) -> dict[str, str]:
@@ -93,7 +98,20 @@ def terminal(environment: Mapping[str, str], home: str, home_inside: str, progra
         return ()
     own = (environment.get("TERMINFO", ""), f"{home}/.terminfo", *environment.get("TERMINFO_DIRS", "").split(":"))
     found = _first(tuple(folder for folder in own if folder.startswith("/")), names)
-    return (Bind(os.path.realpath(found), f"{home_inside}/.terminfo/{names[0]}"),) if found is not None else ()
+    real = os.path.realpath(found) if found is not None else ""
+    return (Bind(real, f"{home_inside}/.terminfo/{names[0]}", real=True),) if _describes_terminal(real) else ()
+
+
+def _describes_terminal(path: str) -> bool:
+    """Whether a file is what term(5) says. One may lie in a tree, where a session could put a link to a key of the owner's."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode) and os.read(fd, 2) in (b"\x1a\x01", b"\x1e\x02")
+    finally:
+        os.close(fd)
 
 
 def _first(folders: tuple[str, ...], names: tuple[str, ...]) -> str | None:
@@ -122,10 +140,10 @@ def git_identity(found: Mapping[tuple[str, str], str]) -> Identity | None:
     return Identity(name, email) if name and email and plain else None
 
 
-def git_hooks(found: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
-    """The folder of hooks below any work tree that the owner's settings name; none for one elsewhere."""
-    path = os.path.normpath(found.get(("core", "hookspath"), "/"))
-    return () if path.startswith(("/", "~", "..")) or path == "." else (path,)
+def git_hooks(found: Mapping[tuple[str, str], str], home: str, tree: str) -> tuple[str, ...]:
+    """The folder of hooks below a work tree that the owner's settings name; none for one elsewhere."""
+    path = os.path.normpath(os.path.join(tree, expanded(found.get(("core", "hookspath"), "/"), home)))
+    return (os.path.relpath(path, tree),) if is_below(path, tree) and path != tree else ()
 
 
 def _is_for(setting: Setting, home: str, tree: str) -> bool:

@@ -21,8 +21,8 @@ _MOST_INCLUDED = 64
 """Files of configuration that one is followed through."""
 _MOST_LINKS = 256
 _PROGRAMS = frozenset(
-    "askpass clean command driver editor external fsmonitor helper pager process program smudge sshcommand textconv".split()  # noqa: SIM905
-)
+    "askpass clean cmd command driver editor external fsmonitor helper pager process program smudge sshcommand textconv update".split()  # noqa: SIM905
+) | {"alternaterefscommand", "defaultkeycommand", "difffilter", "gitproxy", "receivepack", "uploadpack"}
 """Keys of a configuration by which git runs a command, some of them at each `git status`."""
 
 WATCHED = (
@@ -296,18 +296,19 @@ def _within(gitdir: str, name: str) -> Iterator[str]:
 def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
     """What git runs or reads within the tree: a folder of hooks and what its links lead to, the programs of a configuration, and more
     configuration, which may name others."""
-    hooks = [os.path.join(gitdir, "hooks")]
+    hooks, home = [os.path.join(gitdir, "hooks")], os.path.expanduser("~")
     found = [folder for folder in hooks if os.path.islink(folder)]
     for config in ("config", "config.worktree"):
-        for setting in followed(os.path.join(gitdir, config)):
-            if (setting.section, setting.key) == ("core", "hookspath") and not setting.value.startswith("~"):
-                hooks.append(os.path.join(root, setting.value))
+        for setting in followed(os.path.join(gitdir, config), home):
+            if (setting.section, setting.key) == ("core", "hookspath"):
+                hooks.append(os.path.join(root, expanded(setting.value, home)))
                 found.append(hooks[-1])
-            elif (path := setting.included()) is not None:
+            elif (path := setting.included(home)) is not None:
                 found.append(path)
             elif setting.key in _PROGRAMS:
-                words = (os.path.join(root, word) for word in setting.value.removeprefix("!").split())
-                found += filter(os.path.isfile, words)
+                words = [expanded(word.strip("'\"`$();&|"), home) for word in setting.value.removeprefix("!").split()]
+                # One with a slash may be put there yet; without, git looks for it in the search path.
+                found += (path for word in words if os.path.isfile(path := os.path.join(root, word)) or "/" in word)
     for folder in hooks:
         found += _links(folder)
     paths = [way for path in found for way in (os.path.normpath(path), os.path.realpath(path))]
@@ -338,9 +339,13 @@ class Setting(NamedTuple):
         """The file that this line includes; None where it includes none, or one in a home that is not known."""
         if self.section not in ("include", "includeif") or self.key != "path":
             return None
-        if not self.value.startswith("~"):
-            return os.path.join(os.path.dirname(self.file), self.value)
-        return os.path.join(home, self.value[2:]) if home is not None and self.value.startswith("~/") else None
+        path = self.value if home is None else expanded(self.value, home)
+        return None if path.startswith("~") else os.path.join(os.path.dirname(self.file), path)
+
+
+def expanded(path: str, home: str) -> str:
+    """A path of a configuration, where `~` is the owner's home; another user's stays as it is."""
+    return os.path.join(home, path[2:]) if path.startswith("~/") else path
 
 
 def followed(
@@ -365,24 +370,54 @@ def followed(
 
 
 def settings(config: str, file: str = "") -> Iterator[Setting]:
-    """The settings of a text, in their order; enough of the syntax for what git and people write."""
+    """The settings of a text, in their order, as git-config(1) has the syntax; those without a value are left out."""
     section = sub = ""
-    for line in config.splitlines():
-        line = line.strip()
+    lines = iter(config.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"))
+    for line in lines:
+        line = line.strip(_BLANK)
         if line.startswith("["):
-            head, _, line = line[1:].partition("]")
-            section, _, sub = head.partition(" ")
-            section, sub = section.strip().lower(), sub.strip().strip('"')
+            words, line = _quoted(line[1:], "]", iter(()))
+            section, sub = _head(words)
         key, equals, text = line.partition("=")
-        if equals and not line.startswith(("#", ";")):
-            yield Setting(file, section, sub, key.strip().lower(), _value(text.strip()))
+        if equals and not key.lstrip(_BLANK).startswith(("#", ";")):
+            yield Setting(file, section, sub, key.strip(_BLANK).lower(), _quoted(text.lstrip(_BLANK), "#;", lines)[0])
 
 
-def _value(text: str) -> str:
-    """A value without its quotes, or without the comment behind it."""
-    if text.startswith('"'):
-        return text[1:].partition('"')[0]
-    return text.partition(" #")[0].partition(" ;")[0].strip()
+def _head(words: str) -> tuple[str, str]:
+    """A section and its second part, which in the old way of writing stands behind a dot, in small letters."""
+    section, *sub = words.split(None, 1) or [""]
+    if not sub:
+        section, *sub = section.lower().split(".", 1)
+    return section.lower(), sub[0] if sub else ""
+
+
+_BLANK = " \t\v\f\r"
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
+
+
+def _quoted(text: str, ends: str, more: Iterator[str]) -> tuple[str, str]:
+    """A text without its quotes and escapes, up to one of these marks outside of quotes; and what is behind that.
+
+    `more`: the lines that it goes on with, where it ends with a backslash.
+    """
+    found: list[str] = []
+    quoted, kept, at = False, 0, 0
+    while at < len(text) and (quoted or text[at] not in ends):
+        mark = text[at]
+        at += 1
+        if mark == '"':
+            quoted = not quoted
+        elif mark == "\\" and at == len(text):
+            text, at = next(more, ""), 0
+            continue
+        elif mark == "\\":
+            found.append(_ESCAPED.get(text[at], text[at]))
+            at += 1
+        else:
+            found.append(mark)
+        if quoted or mark not in _BLANK:
+            kept = len(found)
+    return "".join(found[:kept]), text[at + 1 :]
 
 
 def _read(path: str) -> str | None:

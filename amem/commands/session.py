@@ -12,7 +12,7 @@ from amem import exits
 from amem.cli.context import Context
 from amem.cli.output import note, one_line, print_json, table, visible
 from amem.commands import flags
-from amem.errors import NotFoundError, UsageError
+from amem.errors import NotFoundError, UnavailableError, UsageError
 from amem.model import clock
 from amem.model.ids import is_id
 from amem.typed import TYPE_CHECKING, Any
@@ -109,12 +109,19 @@ def stop(context: Context, ids: tuple[str, ...], everything: bool, why: str, gra
     for row in rows:
         if is_running(context.root, row["id"]):
             _log_stop(context, row, asked)
-    stopped = [id for id in wanted if ask_to_stop(context.root, id, asked)]
+    stopped: list[str] = []
+    for id in wanted:
+        said = "does not run"
+        try:
+            if ask_to_stop(context.root, id, asked):
+                stopped.append(id)
+                said = "is being stopped"
+        except (UnavailableError, PermissionError) as error:  # the others are stopped all the same
+            said = error.message if isinstance(error, UnavailableError) else f"its launcher is another user's ({error.strerror})"
+        if not context.flags.json:
+            note(f"{id}: {said}")
     if context.flags.json:
         print_json({"stopped": stopped})
-    else:
-        for id in wanted:
-            note(f"{id}: {'is being stopped' if id in stopped else 'does not run'}")
     return exits.DONE if len(stopped) == len(wanted) else exits.ANSWER_IS_NO
 
 

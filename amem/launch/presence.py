@@ -12,6 +12,7 @@ import os
 import time
 from pathlib import Path
 
+from amem.errors import UnavailableError
 from amem.model.ids import is_id
 from amem.settings.root import Root
 from amem.typed import NamedTuple
@@ -119,9 +120,10 @@ def dead(root: Root) -> tuple[str, ...]:
 
 
 def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
-    """Ask a session's launcher to stop it; False when no launcher runs it. Raises PermissionError for another user's.
+    """Ask a session's launcher to stop it; False when no launcher runs it.
 
-    On a full disk what is wanted cannot be written: the signal alone stops the session then, with the usual grace.
+    Raises PermissionError for another user's, UnavailableError where its number is not that of the launcher here. On a full disk what is
+    wanted cannot be written: the signal alone stops the session then, with the usual grace.
     """
     pid = launcher(root, session)
     if pid is None:
@@ -145,13 +147,30 @@ def ask_to_stop(root: Root, session: str, wanted: Stop) -> bool:
         # The handle pins the process; if the mark is still held now, it is the launcher that the handle names.
         if launcher(root, session) != pid:
             return False
+        if not _has_open(pid, path):
+            raise UnavailableError(
+                f"{session}: its launcher is process {pid} of another container, which shares this root",
+                hint=f"amem session stop {session}, in that one",
+            )
         _signal.pidfd_send_signal(handle, STOP_SIGNAL)
         _signal.pidfd_send_signal(handle, _signal.SIGCONT)  # a launcher that was stopped (Ctrl-Z) hears nothing before
-    except ProcessLookupError:
+    except (ProcessLookupError, FileNotFoundError):
         return False
     finally:
         os.close(handle)
     return True
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    """Whether a process has a file open. A number in the mark is one of the launcher's pid namespace; here it may be anybody's."""
+    wanted, folder = os.stat(path), f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        try:
+            if os.path.samestat(os.stat(f"{folder}/{name}"), wanted):
+                return True
+        except OSError:  # closed meanwhile
+            continue
+    return False
 
 
 def _order(path: Path) -> Path:

@@ -181,7 +181,7 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
         hidden=tuple(dict.fromkeys((*covered, *(each.path for each in masked), *key_folder()))),
         protect=(
             *care.protected(found.place, git_config=asked.git_config_writable, config=asked.config_writable),
-            *surroundings.git_hooks(git),
+            *surroundings.git_hooks(git, host_home, found.place.workdir),
         ),
         added=care.added(found.place, found.harness.demands),
         git=surroundings.git_identity(git),

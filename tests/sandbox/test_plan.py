@@ -107,6 +107,8 @@ def test_whole_plan_of_an_ordinary_user() -> None:
                 ("SIGPENDING", 1024),
                 ("MSGQUEUE", 1 << 18),
                 ("MEMLOCK", 1 << 20),
+                ("RTPRIO", 0),
+                ("NICE", 0),
             ),
             "limits",
         ),

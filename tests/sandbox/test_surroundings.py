@@ -86,11 +86,25 @@ def test_a_terminal_that_the_system_does_not_know_is_described_by_its_owner(tmp_
     home = tmp_path / "home"
     kept = (home / ".terminfo" if place == "home" else tmp_path / "kept") / folder / "xterm-of-nobody"
     kept.parent.mkdir(parents=True)
-    kept.touch()
+    kept.write_bytes(b"\x1a\x01 and so on")
     named = {"TERM": "xterm-of-nobody", "TERMINFO": f"{tmp_path}/none", "TERMINFO_DIRS": f":relative:{tmp_path}/kept"}
     named |= {"TERMINFO": f"{tmp_path}/kept"} if place == "TERMINFO" else {}
     inside = "/home/agent/.terminfo/x/xterm-of-nobody"
-    assert surroundings.terminal(named, str(home), "/home/agent") == (Bind(str(kept), inside),)
+    assert surroundings.terminal(named, str(home), "/home/agent") == (Bind(str(kept), inside, real=True),)
+
+
+@pytest.mark.parametrize("end", ["private key", "pipe", "folder"])
+def test_a_link_where_a_terminal_is_described_shows_no_other_file(tmp_path: Path, end: str) -> None:
+    """Where the owner has descriptions in a tree (a shell of Nix's, say), a session can put one there for the next."""
+    secret, kept = tmp_path / "secret", tmp_path / "tree/terminfo/x/xterm-of-nobody"
+    kept.parent.mkdir(parents=True)
+    kept.symlink_to(secret)
+    if end == "private key":
+        secret.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    else:
+        (os.mkfifo if end == "pipe" else os.mkdir)(secret)
+    named = {"TERM": "xterm-of-nobody", "TERMINFO_DIRS": f"{tmp_path}/tree/terminfo"}
+    assert surroundings.terminal(named, str(tmp_path), "/home/agent") == ()
 
 
 @pytest.mark.parametrize("name", ["", "dumb", "none-knows-it", "../../secret", "."])
@@ -117,11 +131,22 @@ def test_where_data_lies_comes_along_as_far_as_it_is_there_inside(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("value", "names"), [(".githooks", (".githooks",)), ("~/hooks", ()), ("/srv/hooks", ()), ("../hooks", ()), ("a/./b", ("a/b",))]
+    ("value", "names"),
+    [
+        (".githooks", (".githooks",)),
+        ("~/hooks", ()),
+        ("~/tree/hooks", ("hooks",)),
+        ("{home}/tree/a/hooks", ("a/hooks",)),
+        ("~other/hooks", ("~other/hooks",)),
+        ("/srv/hooks", ()),
+        ("../hooks", ()),
+        ("a/./b", ("a/b",)),
+    ],
 )
 def test_hooks_that_the_owners_configuration_names_in_any_tree(tmp_path: Path, value: str, names: tuple[str, ...]) -> None:
-    (tmp_path / ".gitconfig").write_text(f"[core]\n\thooksPath = {value}\n")
-    assert surroundings.git_hooks(surroundings.git_settings(str(tmp_path), None, str(tmp_path))) == names
+    (tmp_path / ".gitconfig").write_text(f"[core]\n\thooksPath = {value.format(home=tmp_path)}\n")
+    tree = f"{tmp_path}/tree"
+    assert surroundings.git_hooks(surroundings.git_settings(str(tmp_path), None, tree), str(tmp_path), tree) == names
 
 
 def test_where_a_tool_chain_lies_comes_along_where_that_is_shown(tmp_path: Path) -> None:
@@ -145,6 +170,13 @@ def test_the_owners_search_path_comes_along_as_far_as_it_is_shown(tmp_path: Path
     found = surroundings.search_path(own, (f"{tmp_path}/tree", f"{tmp_path}/tool")).split(":")
     assert found[:6] == ["/opt/memory", f"{tmp_path}/tree/bin", "/usr/lib", "/bin", f"{tmp_path}/tool/bin", "/usr/bin"]
     assert set(found) - set(surroundings.search_path().split(":")) == {f"{tmp_path}/tree/bin", f"{tmp_path}/tool/bin", "/usr/lib"}
+
+
+def test_a_folder_that_leads_to_what_a_session_wrote_is_looked_in_last(tmp_path: Path) -> None:
+    (tmp_path / "tree/bin").mkdir(parents=True)
+    (tmp_path / "tools").symlink_to("tree/bin")
+    own = f"{tmp_path}/tools:{tmp_path}/tree/../tree/bin:/usr/bin"
+    assert surroundings.behind(own, (f"{tmp_path}/tree",)).split(":")[0] == "/usr/bin"
 
 
 def test_what_a_session_may_have_written_is_looked_in_last() -> None:

@@ -64,12 +64,27 @@ def test_hooks_path_in_the_tree_is_protected_and_one_outside_is_not(repo: Path) 
         assert look(str(repo)).names == ()
 
 
+def test_what_a_configuration_names_from_the_owners_home_on_is_protected(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(repo.parent))
+    git(repo, "config", "core.hooksPath", "~/repo/.githooks")
+    git(repo, "config", "include.path", "~/repo/more")
+    assert set(look(str(repo)).names) == {".githooks", "more"}
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [
         ("[core]\n\thooksPath = {root}/deep/hooks\n", "deep/hooks"),
         ("[core] hooksPath = .githooks # ours\n", ".githooks"),
+        ("[core]\n\thooksPath = .githooks\t# ours\n", ".githooks"),
+        ("[core]\n\thooksPath = .githooks;ours\n", ".githooks"),
+        ("[core]\n\thooksPath = .git\\\nhooks\n", ".githooks"),
         ('[core]\n\thooksPath = "with space"\n', "with space"),
+        ('[core]\n\thooksPath = with" space"\n', "with space"),
+        ("[core]\n\tfsmonitor = tools/watch --fast\n", "tools/watch"),
+        ('[filter "x"]\n\tclean = "\'tools/my clean\' %f"\n', "tools/my"),
+        ("[interactive]\n\tdiffFilter = {root}/tools/filter\n", "tools/filter"),
+        ("[core]\n\tpager = less\n", None),
         ("[include]\n\tpath = ../.gitshared\n", ".gitshared"),
         ('[includeIf "onbranch:main"]\n\tpath = {root}/on-main\n', "on-main"),
         ("[include]\n\tpath = /etc/elsewhere\n\tpath = ../../above\n\tpath = ~/mine\n", None),
@@ -79,6 +94,26 @@ def test_what_the_configuration_has_git_obey_in_the_tree_is_protected(repo: Path
     with (repo / ".git" / "config").open("a") as config:
         config.write(line.format(root=repo))
     assert look(str(repo)).names == ((name,) if name else ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[a]\n\tb = c\n[a "d"]\n  e=f\n[A.D]\ng = h',
+        "\ufeff[a]\r\n\tb = c d  \r\n\te = f\t ; g\r\n",
+        '[a "x]y"] b = c # d\n[a "q\\"r\\\\s"]\nb = "#;" c"d"\n',
+        "[a]\nb = one\\\n  two\\\n\nc = d\n",
+        '[a]\nb = "one \\n\\t\\"two\\\\"  ; c\n# d = e\n ; f = g\n',
+        '[a]\nb = " x " y \nc = "" \nd =\nb-C9 = e\n',
+        "[a]\nb = c#d\ne = f;g = h\n[i]j = k=l\n",
+    ],
+)
+def test_a_configuration_says_what_git_takes_from_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text, newline="")
+    said = subprocess.run(["git", "config", "-z", "--list", "-f", tmp_path / "config"], env=ENV, check=True, capture_output=True, text=True)
+    rows = [tuple(row.split("\n", 1)) for row in said.stdout.split("\0")[:-1]]
+    found = [(".".join(filter(None, (each.section, each.sub, each.key))), each.value) for each in worktree.settings(text)]
+    assert found == rows
 
 
 def test_what_an_included_configuration_of_the_tree_names_is_protected_too(repo: Path) -> None:

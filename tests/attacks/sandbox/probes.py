@@ -802,6 +802,19 @@ def p94() -> Held:
     return every({name: fails(lambda number=number: fcntl.ioctl(0, number, 0), errno.EPERM) for name, number in asked.items()})  # type: ignore[misc]
 
 
+@probe
+def p95() -> Held:
+    """Of the huge pages that a machine has set aside, which no limit of memory counts, nothing is taken."""
+    size, shared, huge = 2 << 20, 0x4021, 0x40000  # MAP_NORESERVE: it is not known yet that there are none
+    results = {
+        "mmap": refused(nr(9, 222), None, ctypes.c_ulong(size), 3, shared | huge, -1, ctypes.c_ulong(0), by=(errno.ENOMEM,)),
+        "memfd_create": refused(nr(319, 279), b"huge", 0x4, by=(errno.ENOMEM,)),
+    }
+    usual = call(nr(319, 279), b"usual", 0x1)
+    os.close(usual)
+    return usual >= 0 and results["mmap"][0] and results["memfd_create"][0], [usual, results]
+
+
 def fds() -> dict[int, str]:
     seen = {}
     for fd in range(3, 1024):
