@@ -163,7 +163,8 @@ def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
     The kernel bounds each process's private memory, and the tasks of all (not where this is root outside); nobody bounds the memory of all,
     nor what processes share, but a cgroup, which not every machine lets a user have. Looked at once a second: a burst in between meets the
     kernel's own limits alone. What each process has resident is read first; only where that is too much, with all the shared memory and
-    page tables that came to this machine meanwhile, is it looked at whose they are.
+    page tables that came to this machine meanwhile and all that was swapped out (a process may ask for that itself: madvise(2)), is it
+    looked at whose they are.
     """
     memory, tasks = _together(_resident)
     came = max(0, _shared_of_all() - context.shared)
@@ -194,8 +195,8 @@ def _resident(pid: str) -> int:
 
 
 def _shared_of_all() -> int:
-    """Bytes of shared memory, of tmpfs files and of page tables on this machine, whoever has them."""
-    return _sizes("/proc/meminfo", b"Shmem:", b"PageTables:")
+    """Bytes of shared memory, of tmpfs files, of page tables and of swap in use on this machine, whoever has them."""
+    return _sizes("/proc/meminfo", b"Shmem:", b"PageTables:", b"SwapTotal:") - _sizes("/proc/meminfo", b"SwapFree:")
 
 
 def _sizes(path: str, *names: bytes) -> int:
@@ -205,16 +206,17 @@ def _sizes(path: str, *names: bytes) -> int:
 
 
 def _memory(came: int) -> int:
-    """Bytes that everything inside has: private, shared by its part, page tables (of an empty room they can be larger than any limit), and
-    what nobody needs to map: files of memory (memfd_create(2)), segments (shmget(2)). Where one hides what it has open, no less than all
-    the shared memory that came to this machine meanwhile."""
-    mapped = least = 0
+    """Bytes that everything inside has, swapped out or not: private, shared by its part, page tables (of an empty room they can be larger
+    than any limit), and what nobody needs to map: files of memory (memfd_create(2)), segments (shmget(2)). Where one hides what it has
+    open, no less than all the shared memory that came to this machine meanwhile."""
+    mapped = away = least = 0
     files: dict[int, int] = {}
 
     def measure(pid: str) -> int:
-        nonlocal mapped, least
-        private, shared = _share(pid)
+        nonlocal mapped, away, least
+        private, shared, swapped = _share(pid)
         mapped += shared
+        away += swapped
         try:
             files.update(_memory_files(pid))
         except PermissionError:
@@ -222,17 +224,25 @@ def _memory(came: int) -> int:
         return private + _sizes(f"/proc/{pid}/status", b"VmPTE:")
 
     private, _ = _together(measure)
-    return max(least, private + max(mapped, sum(files.values()) + _segments()))
+    # Each that maps shared memory has all of it that is swapped out in its count.
+    return max(least, private + max(mapped + min(away, came), sum(files.values()) + _segments()))
 
 
-def _share(pid: str) -> tuple[int, int]:
-    """Private and shared memory that is no file's, the latter by its part. Of one that hides it (PR_SET_DUMPABLE) all counts as private."""
+def _share(pid: str) -> tuple[int, int, int]:
+    """Private and shared memory that is no file's, the latter by its part, and all the shared memory of its that is swapped out.
+
+    Of one that hides it (PR_SET_DUMPABLE) all counts as private.
+    """
+    private_away = _sizes(f"/proc/{pid}/status", b"VmSwap:")
+    names = (b"Pss_Anon:", b"Pss_Shmem:", b"Swap:", b"SwapPss:")
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
-            found = {line.split()[0]: int(line.split()[1]) << 10 for line in rollup if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))}
+            found = {line.split()[0]: int(line.split()[1]) << 10 for line in rollup if line.startswith(names)}
     except OSError:
-        return _resident(pid), 0
-    return (found[b"Pss_Anon:"], found[b"Pss_Shmem:"]) if len(found) == 2 else (_resident(pid), 0)
+        found = {}
+    if len(found) < len(names):
+        return _resident(pid) + private_away, 0, 0
+    return found[b"Pss_Anon:"] + found[b"SwapPss:"], found[b"Pss_Shmem:"], max(0, found[b"Swap:"] - private_away)
 
 
 def _segments() -> int:
@@ -242,8 +252,7 @@ def _segments() -> int:
             columns, *rows = (line.split() for line in table)
     except FileNotFoundError:
         return 0
-    at = columns.index(b"rss")
-    return sum(int(row[at]) for row in rows)
+    return sum(int(row[columns.index(name)]) for row in rows for name in (b"rss", b"swap"))
 
 
 def _memory_files(pid: str) -> dict[int, int]:

@@ -1,9 +1,14 @@
 """The limits of a session, for real: what the kernel holds, what PID 1 ends, and which of them is named."""
 
 import os
+import socket
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from amem.sandbox import init
 from tests.sandbox.launching import Place
 
 MIB = 1 << 20
@@ -67,6 +72,22 @@ time.sleep(600)
 """
 """One process for which the kernel keeps so many MiB of page tables, and that has nothing in them."""
 
+SWAPS = """
+import mmap, os, sys, time
+each, count, kind = int(sys.argv[1]) << 20, int(sys.argv[2]), sys.argv[3]
+common = mmap.mmap(-1, each)
+for _ in range(count):
+    if os.fork() == 0:
+        kept = common if kind == "common" else mmap.mmap(-1, each, mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_" + kind))
+        for at in range(0, each, 4096):
+            kept[at : at + 16] = os.urandom(16)
+        kept.madvise(21)  # MADV_PAGEOUT
+        time.sleep(600)
+    time.sleep(0.3)
+time.sleep(600)
+"""
+"""`count` processes that each have so many MiB swapped out, and next to nothing in memory."""
+
 FORKS = """
 import os, sys, time
 made = 0
@@ -117,6 +138,66 @@ def test_memory_that_the_kernel_keeps_for_an_empty_room_counts(here: Place) -> N
 def test_what_many_share_counts_once(here: Place) -> None:
     done = here.launch("{python}", "-c", SHARES, "60", "8", "common", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
     assert (done["code"], done["limit"]) == (124, None), done
+
+
+def swap_free() -> int:
+    return int(Path("/proc/meminfo").read_text().partition("SwapFree:")[2].split()[0]) >> 10
+
+
+@pytest.mark.skipif(swap_free() < 500, reason="this machine has no swap to put memory into")
+@pytest.mark.parametrize("kind", ["PRIVATE", "SHARED"])
+def test_memory_that_was_swapped_out_counts(here: Place, kind: str) -> None:
+    done = here.launch("{python}", "-c", SWAPS, "50", "8", kind, spec={"limits": {"memory_bytes": 128 * MIB}}, timeout_s=50)
+    assert (done["code"], done["limit"]) == (137, "memory"), done
+    done = here.launch("{python}", "-c", SWAPS, "50", "8", "common", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=5)
+    assert (done["code"], done["limit"]) == (124, None), done
+
+
+NOWHERE = {"/proc/meminfo": "SwapTotal: 0 kB\nSwapFree: 0 kB\nShmem: 0 kB\nPageTables: 0 kB\n", "/proc/sysvipc/shm": "rss swap\n"}
+AWAY = {"/proc/meminfo": "SwapTotal: 900 kB\nSwapFree: 0 kB\nShmem: 0 kB\nPageTables: 0 kB\n"}
+
+
+def process(pid: int, swap: int, part: int, private: int, *, hidden: bool = False) -> dict[str, str]:
+    """What /proc has of a process with this many KiB of swap in all, by its part, and of its own."""
+    rollup = {} if hidden else {f"/proc/{pid}/smaps_rollup": f"Pss_Anon: 4 kB\nPss_Shmem: 0 kB\nSwap: {swap} kB\nSwapPss: {part} kB\n"}
+    return {f"/proc/{pid}/status": f"VmSwap: {private} kB\nVmPTE: 0 kB\n", f"/proc/{pid}/statm": "9 1 0 0 0 0 0\n", **rollup}
+
+
+@pytest.mark.parametrize(
+    ("found", "kib"),
+    [
+        (process(7, 800, 800, 800), 804),
+        (process(7, 800, 400, 800) | process(8, 800, 400, 800), 808),  # after a fork
+        (process(7, 800, 0, 0) | process(8, 800, 0, 0), 908),  # the same shared memory, which is not more than was swapped out at all
+        (process(7, 800, 0, 800, hidden=True), 900),  # no less than was swapped out meanwhile
+        ({**process(7, 0, 0, 0), "/proc/sysvipc/shm": "rss swap\n1024 819200\n"}, 805),
+    ],
+)
+def test_what_was_swapped_out_is_added_up_by_whose_it_is(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], kib: int) -> None:
+    files = NOWHERE | found
+
+    def read(path: str, mode: str) -> BytesIO:
+        if path not in files:
+            raise PermissionError(path)
+        return BytesIO(files[path].encode())
+
+    def names(folder: str) -> list[str]:
+        if folder != "/proc" and folder.replace("/fd", "/smaps_rollup") not in files:
+            raise PermissionError(folder)
+        return [path.split("/")[2] for path in files if path.endswith("/statm")] if folder == "/proc" else []
+
+    monkeypatch.setattr(init, "open", read, raising=False)
+    one_task = os.stat_result((0, 0, 0, 3, *[0] * 6))
+    monkeypatch.setattr(init, "os", SimpleNamespace(listdir=names, stat=lambda path: one_task))
+    told: list[tuple[object, ...]] = []
+    monkeypatch.setattr(init, "send", lambda link, message: told.append(message))
+    with socket.socket() as link:
+        context = init.Context(link)
+        context.shared = init._shared_of_all()
+        files |= AWAY
+        assert not init._over_bounds(context, (kib << 10, 9)), "counted more than there is"
+        assert init._over_bounds(context, ((kib << 10) - 1, 9)), "counted less than there is"
+    assert told == [("limit", "memory")]
 
 
 def test_control_without_the_limits_nobody_looks(here: Place) -> None:
