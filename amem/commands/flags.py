@@ -97,9 +97,16 @@ def from_table(table: Iterable[Flag]) -> Callable[[FC], FC]:
 
 domain = option(DOMAIN)
 since = click.option("--since", type=Parsed("when", _instant), metavar="WHEN", help="2026-11-01, an instant, or 90m 36h 7d 4w back.")
-COUNT = click.IntRange(0, (1 << 31) - 1)
-"""How many: what a database still takes as a number."""
-limit = click.option("--limit", type=COUNT, default=50, show_default=True, help="0 is all.")
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # what a database still takes as a number
+        raise ValueError(f"expected a whole number from 0 to 999999999, found {text[:40]!r}")
+    return int(text)
+
+
+COUNT = Parsed("number", _count)
+limit = click.option("--limit", type=COUNT, metavar="N", default=50, show_default=True, help="0 is all.")
 dry_run = click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 

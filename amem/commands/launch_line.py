@@ -17,7 +17,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @flags.from_table(launch.FLAGS)
-@click.argument(launch.REST, nargs=-1, type=click.UNPROCESSED)
+@click.argument(launch.REST, nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS…]")
 @click.pass_obj
 def command(context: Context, /, **options: Any) -> int:
     """Run a harness in the sandbox: its model calls through the egress, its memory over MCP.

@@ -43,14 +43,14 @@ def t0(context: Context, domain: str | None, budget: int) -> int:
 
 
 @click.command(epilog="Examples: amem search import retries    amem search --type decision egress --json")
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1, required=True, metavar="QUERY…")
 @flags.domain
 @click.option("--all-domains", is_flag=True, help="Search every domain of the root.")
 @click.option("--type", "types", multiple=True, type=TYPES, help="Only entries of this type.")
 @click.option("--tier", type=TIERS, help="This tier or above.")
 @click.option("--label", type=LABELS, help="This label or below.")
-@click.option("--limit", type=flags.COUNT, default=10, show_default=True, help="0 is all.")
-@click.option("--offset", type=flags.COUNT, default=0, help="How many to skip, for the next page.")
+@click.option("--limit", type=flags.COUNT, metavar="N", default=10, show_default=True, help="0 is all.")
+@click.option("--offset", type=flags.COUNT, metavar="N", default=0, help="How many to skip, for the next page.")
 @click.pass_obj
 def search(
     context: Context, query: tuple[str, ...], domain: str | None, all_domains: bool, types: tuple[str, ...],

@@ -103,7 +103,7 @@ def evaluate(context: Context, file: str, principal: str | None, session: str) -
 
 
 @group.command("list", epilog="Examples: amem policy list    amem policy list --layer 2 --tier raw --json")
-@click.option("--layer", type=click.IntRange(0, 3), help="Only of this layer.")
+@click.option("--layer", type=click.IntRange(0, 3), metavar="N", help="Only of this layer.")
 @click.option("--tier", type=click.Choice([each.value for each in Tier]), help="Only of this trust tier.")
 @flags.domain
 @click.pass_obj
@@ -154,7 +154,7 @@ def lint(context: Context, filing: bool, domain: str | None) -> int:
 @group.command(epilog="Examples: amem policy replay    amem policy replay --policy stricter.rego --since 30d")
 @click.option("--policy", "file", metavar="FILE", help="Another policy, or a rule of package amem.rules; default: the one in force.")
 @flags.since
-@click.option("--limit", type=click.IntRange(0), default=0, help="Only the newest so many; 0 is all.")
+@click.option("--limit", type=flags.COUNT, metavar="N", default=0, help="Only the newest so many; 0 is all.")
 @click.pass_obj
 def replay(context: Context, file: str | None, since: datetime | None, limit: int) -> int:
     """Decide each recorded decision again. Exits 3 when one would be decided otherwise.

@@ -21,7 +21,7 @@ from amem.typed import Any
 
 @click.command(epilog="Example: amem taint mem-me-0123456789ab --depth 1")
 @flags.entry
-@click.option("--depth", type=click.IntRange(0), default=0, show_default=True, help="How many steps to follow it; 0 is all.")
+@click.option("--depth", type=flags.COUNT, metavar="N", default=0, show_default=True, help="How many steps to follow it; 0 is all.")
 @flags.since
 @click.pass_obj
 def taint(context: Context, id: str, depth: int, since: datetime | None) -> int:

@@ -8,7 +8,7 @@ from amem.errors import UsageError
 from amem.model.principal import is_principal
 
 
-@click.command(epilog="Example, in a harness's own MCP settings: command amem, arguments serve --domain dom-me")
+@click.command(epilog="Examples: claude mcp add memory -- amem serve --domain dom-me    codex mcp add memory -- amem serve --domain dom-me")
 @flags.domain
 @click.option("--principal", default="agent:stdio", show_default=True, metavar="P", help="Whom the grants know this session as.")
 @click.pass_obj

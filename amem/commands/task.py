@@ -57,7 +57,7 @@ def group() -> None:
 @group.command(epilog="Example: amem task create 'Finish the import' --body 'Steps 3 to 5.' --priority 5")
 @click.argument("title")
 @click.option("--body", default="", metavar="TEXT|-", help="What is to be done; - reads stdin.")
-@click.option("--priority", type=click.IntRange(0, 9), default=3, show_default=True, help="Higher first.")
+@click.option("--priority", type=click.IntRange(0, 9), metavar="N", default=3, show_default=True, help="Higher first.")
 @click.option("--requires", multiple=True, metavar="R", help="What a claimer must hold: code, human, irreversible, …")
 @click.option("--depends", multiple=True, metavar="ID", help="A task that must be completed first.")
 @click.option("--check", multiple=True, metavar="CMD", help="A command that must succeed before it counts as done.")
