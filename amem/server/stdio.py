@@ -3,7 +3,7 @@
 This process is a relay made of the standard library: a line in is a POST to the real server, its answer a line out. The
 real server is a child on a Unix socket that only this user can reach, whose listener is made here, before the child starts,
 so that what is sent meanwhile waits. The child ends when this process does, however that happens: it holds one end of
-a pipe. The relay forwards and understands no tool.
+a pipe, and takes the socket away. The relay forwards and understands no tool.
 """
 
 import http.client
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,7 +40,7 @@ def main(root: str, domain: str, principal: str) -> int:
             listener.bind(path)
             listener.listen(64)
             alive, held = os.pipe()
-            command = [sys.executable, "-P", "-m", "amem.server.stdio", str(listener.fileno()), str(alive), root, domain, principal]
+            command = [sys.executable, "-P", "-m", "amem.server.stdio", str(listener.fileno()), str(alive), root, domain, principal, path]
             child = subprocess.Popen(
                 command, pass_fds=(listener.fileno(), alive), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 process_group=0,  # a Ctrl-C is this process's, and the pipe tells the child
@@ -213,6 +213,13 @@ def serve(listener_fd: int, alive_fd: int, root: str, domain: str, principal: st
         memory.close()
 
 
+def _take_away(path: str) -> None:
+    """Remove the socket and its folder: a relay that was killed cannot."""
+    with suppress(OSError):
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+
+
 if __name__ == "__main__":
     from amem.errors import AmemError
 
@@ -220,3 +227,5 @@ if __name__ == "__main__":
         serve(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6])
     except AmemError as error:
         sys.exit(f"amem: {error.message}" + (f"\ntry: {error.hint}" if error.hint else ""))
+    finally:
+        _take_away(sys.argv[6])

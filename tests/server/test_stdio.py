@@ -191,8 +191,11 @@ def test_ctrl_c_ends_it_without_a_trace_of_ours(memory: Memory) -> None:
         assert relay.stderr.read().strip() == b""
 
 
-def test_child_ends_when_the_relay_is_killed(memory: Memory) -> None:
-    relay = subprocess.Popen(command(memory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_child_ends_when_the_relay_is_killed_and_leaves_nothing(memory: Memory, tmp_path: Path, by: signal.Signals) -> None:
+    here = tmp_path / "temporary"
+    here.mkdir()
+    relay = subprocess.Popen(command(memory), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(here)})
     assert relay.stdin is not None
     assert relay.stdout is not None
     relay.stdin.write(json.dumps(rpc("ping")).encode() + b"\n")
@@ -201,7 +204,8 @@ def test_child_ends_when_the_relay_is_killed(memory: Memory) -> None:
     children = Path(f"/proc/{relay.pid}/task/{relay.pid}/children").read_text().split()
     assert len(children) == 1
     handle = os.pidfd_open(int(children[0]))
-    relay.send_signal(signal.SIGKILL)
+    assert len(list(here.rglob("memory.sock"))) == 1
+    relay.send_signal(by)
     relay.wait()
     relay.stdin.close()
     relay.stdout.close()
@@ -209,4 +213,4 @@ def test_child_ends_when_the_relay_is_killed(memory: Memory) -> None:
 
     ready, _, _ = select.select([handle], [], [], 30)
     os.close(handle)
-    assert ready
+    assert ready and list(here.iterdir()) == []
