@@ -23,6 +23,8 @@ from typing import IO, Any
 WORKERS = 4
 LINE_LIMIT_BYTES = 8 << 20
 ANSWER_TIMEOUT_S = 600.0
+LONGEST_FOLDER = 80
+"""Bytes: the path of a socket has 107 (unix(7)), some of them for the names in that folder."""
 FIRST_VERSION = "2025-03-26"
 """What a message without a version is taken for, before the handshake is done (MCP 2025-06-18, transports)."""
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -34,7 +36,9 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 def main(root: str, domain: str, principal: str) -> int:
     """Serve until standard input ends; 0, or the child's own code when it ended first."""
-    with tempfile.TemporaryDirectory(prefix="amem-") as folder:  # made 0700
+    usual = tempfile.gettempdir()
+    short = usual if len(os.fsencode(usual)) <= LONGEST_FOLDER else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="amem-", dir=short) as folder:  # made 0700
         path = os.path.join(folder, "memory.sock")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(path)

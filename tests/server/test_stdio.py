@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -191,10 +192,23 @@ def test_ctrl_c_ends_it_without_a_trace_of_ours(memory: Memory) -> None:
         assert relay.stderr.read().strip() == b""
 
 
+def test_a_folder_too_deep_for_a_socket_is_left_for_another(memory: Memory, tmp_path: Path) -> None:
+    deep = tmp_path / ("deep" * 20)
+    deep.mkdir()
+    line, environment = json.dumps(rpc("ping")).encode() + b"\n", {**os.environ, "TMPDIR": str(deep)}
+    done = subprocess.run(command(memory), input=line, capture_output=True, timeout=60, check=False, env=environment)
+    assert json.loads(done.stdout)["result"] == {}, done.stderr
+
+
+@pytest.fixture
+def here() -> Iterator[Path]:
+    """A folder with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as made:
+        yield Path(made)
+
+
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
-def test_child_ends_when_the_relay_is_killed_and_leaves_nothing(memory: Memory, tmp_path: Path, by: signal.Signals) -> None:
-    here = tmp_path / "temporary"
-    here.mkdir()
+def test_child_ends_when_the_relay_is_killed_and_leaves_nothing(memory: Memory, here: Path, by: signal.Signals) -> None:
     relay = subprocess.Popen(command(memory), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(here)})
     assert relay.stdin is not None
     assert relay.stdout is not None
