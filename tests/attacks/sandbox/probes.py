@@ -634,8 +634,8 @@ def p80() -> Held:
     client = socket.create_connection(server.getsockname())
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.sendto(b"x", server.getsockname())
-    six = socket.socket(socket.AF_INET6)
-    six.bind(("::1", 0))
+    six = socket.socket(socket.AF_INET6 if os.path.exists("/proc/net/if_inet6") else socket.AF_INET)
+    six.bind(("::1" if six.family == socket.AF_INET6 else "127.0.0.1", 0))
     code = "import asyncio, threading; asyncio.run(asyncio.sleep(0)); t = threading.Thread(target=print, args=('ok',)); t.start(); t.join()"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=20)
     master, slave = os.openpty()
