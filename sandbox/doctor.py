@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from amem.errors import SandboxError
 from amem.sandbox import causes, host, privileges, scope, seccomp, surroundings
-from amem.sandbox.child import Stage, fork_stage
-from amem.sandbox.spec import HOME, Limits, SandboxSpec, base_env
+from amem.sandbox.child import fork_stage
+from amem.sandbox.spec import HOME, Bind, Limits, SandboxSpec, base_env
 
 State = Literal["ok", "weak", "missing", "not_proven"]
 
@@ -22,6 +22,7 @@ OLDEST_KERNEL = (5, 12)
 """mount_setattr(2) with idmapped mounts."""
 _TRIED_S = 10.0
 """How long making a sandbox, and the end of what runs in it, are waited for."""
+_MOST_PRINTED = 4096
 
 
 class Check(NamedTuple):
@@ -55,29 +56,44 @@ def checks() -> list[Check]:
 def launches() -> Check:
     """Make a whole sandbox and run `true` in it."""
     name = "user namespaces"
-    stage = fork_stage()
-    base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))
     try:
-        code = _try(stage, base)
+        code, _ = _tried(("true",), (), _TRIED_S)
     except SandboxError as error:
         return Check("backend", name, "missing", error.message, error.hint if error.hint not in (None, "amem doctor") else "")
-    finally:
-        stage.close()
-        shutil.rmtree(base, ignore_errors=True)
     if code != 0:
         return Check("backend", name, "missing", f"a sandbox was made, but `true` ended with {code} in it", "report this")
     return Check("backend", name, "ok", "a whole sandbox was made and a program ran in it")
 
 
-def _try(stage: Stage, base: str) -> int:
-    for folder in ("work", "home"):
-        os.mkdir(f"{base}/{folder}", 0o700)
-    env = tuple(base_env({}, HOME, "agent", surroundings.search_path()).items())
-    spec = SandboxSpec(argv=("true",), env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431)
-    running = stage.start(spec, timeout_s=_TRIED_S)
-    code = running.wait(lambda stream, data: None, _TRIED_S)
-    os.close(running.listener_fd)
-    return code
+def said(argv: tuple[str, ...], shown: tuple[str, ...], timeout_s: float) -> str:
+    """What a program that was found on the owner's search path prints; empty where it cannot be run. It runs in a sandbox: a folder of that
+    path may lie in a tree that a session has written (an active `.venv`)."""
+    try:
+        return _tried(argv, shown, timeout_s)[1].decode(errors="replace")
+    except SandboxError:
+        return ""
+
+
+def _tried(argv: tuple[str, ...], shown: tuple[str, ...], timeout_s: float) -> tuple[int, bytes]:
+    """The exit code and what was printed first by a program in a sandbox of its own, with these paths shown. Raises SandboxError."""
+    printed = bytearray()
+    stage = fork_stage()
+    base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))
+    try:
+        for folder in ("work", "home"):
+            os.mkdir(f"{base}/{folder}", 0o700)
+        env = tuple(base_env({}, HOME, "agent", surroundings.search_path()).items())
+        spec = SandboxSpec(
+            argv=argv, env=env, workdir=f"{base}/work", cwd=f"{base}/work", home=f"{base}/home", port=7431,
+            binds=tuple(Bind(path, path) for path in shown),
+        )  # fmt: skip
+        running = stage.start(spec, timeout_s=_TRIED_S)
+        code = running.wait(lambda stream, data: printed.extend(data[: _MOST_PRINTED - len(printed)]), timeout_s)
+        os.close(running.listener_fd)
+    finally:
+        stage.close()
+        shutil.rmtree(base, ignore_errors=True)
+    return code, bytes(printed)
 
 
 def _kernel() -> Check:

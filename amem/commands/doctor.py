@@ -3,8 +3,6 @@
 import os
 import shlex
 import stat
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -379,7 +377,7 @@ def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
     looked_for = {name: registry.load(name) for name in registry.names() if name != "command" and asked in (None, name)}
     found = {name: program for name, harness in looked_for.items() if (program := find_program(harness, context.environment)) is not None}
     for name, program in found.items():
-        harness, version = looked_for[name], program.pinned or version_of(program) or _version(program.argv)
+        harness, version = looked_for[name], program.pinned or version_of(program) or _version(program)
         where = f"{program.pinned} (pinned)" if program.pinned else f"{version}: {program.argv[-1]}"
         old, unknown = outdated(harness, version), beyond(harness, version)
         yield Line("harness", name, "weak" if old or unknown else "ok", old or unknown or where, harness.install if old else "")
@@ -393,18 +391,12 @@ def _harnesses(context: Context, asked: str | None) -> Iterator[Line]:
     yield Line("harness", "logins", "ok", f"found for {', '.join(logins)}" if logins else "none: --auth key or gateway needs none")
 
 
-def _version(argv: tuple[str, ...]) -> str:
-    """What a harness of this machine calls itself, in one line, with an empty home so that it changes nothing of its owner's."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {"HOME": home, "PATH": os.environ.get("PATH", os.defpath), "TERM": "dumb"}
-        try:
-            done = subprocess.run(
-                [*argv, "--version"], env=environment, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                errors="replace", timeout=VERSION_S, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return "it does not say its version"
-    return one_line((done.stdout + done.stderr).strip()[:80]) or "it does not say its version"
+def _version(program: registry.Program) -> str:
+    """What a harness of this machine calls itself, in one line."""
+    from amem.sandbox import doctor
+
+    printed = doctor.said((*program.argv, "--version"), program.roots, VERSION_S)
+    return one_line(printed.strip()[:80]) or "it does not say its version"
 
 
 def _print_config(context: Context) -> int:

@@ -92,6 +92,17 @@ def test_a_harness_of_this_machine_says_its_version_and_cannot_forge_a_row(place
     assert list((tmp_path / "me").iterdir()) == []
 
 
+def test_a_program_that_a_session_put_on_the_owners_search_path_is_asked_in_a_sandbox(place: Place, tmp_path: Path) -> None:
+    """As where the owner works in an active `.venv` of a tree."""
+    folder, ran = tmp_path / "tree/.venv/bin", tmp_path / "ran"
+    folder.mkdir(parents=True)
+    (folder / "codex").write_text(f"#!/bin/sh\necho x > {ran}\necho 1.2.3 on $(hostname)\n")
+    (folder / "codex").chmod(0o755)
+    done = place.amem("doctor", "--json", PATH=f"{folder}:/usr/bin:/bin", XDG_CACHE_HOME=str(tmp_path / "empty"))
+    assert "1.2.3 on amem" in rows(done)["harness", "codex"]["why"]
+    assert not ran.exists()
+
+
 def test_logins_of_the_home_are_found(place: Place, tmp_path: Path) -> None:
     assert rows(place.amem("doctor", "--json"))["harness", "logins"]["why"].startswith("none")
     (tmp_path / "me/.claude").mkdir()
