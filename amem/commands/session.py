@@ -173,7 +173,8 @@ def diff(context: Context, id: str, stat: bool, paths: tuple[str, ...]) -> int:
 @click.pass_obj
 def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run: bool, yes: bool) -> int:
     """Take back what a session changed in its tree. Exits 3 when something had to be kept."""
-    from amem.launch import snapshot, trees
+    from amem.launch import trees
+    from amem.launch import undo as undoing
 
     store = _snapshots(context, id)
     paths = _below(store.workdir, paths)
@@ -184,9 +185,9 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
     else:
         flags.confirm(f"take back {len(changes)} changes in {store.workdir}?", yes)
         undo_ns = time.time_ns()
-        reverted, kept = snapshot.undo(store, id, changes, force=force)
+        reverted, kept = undoing.take_back(store, id, changes, force=force)
         if not kept and not paths and store.workdir in trees.carried(context.root, session=id):
-            if (left := snapshot.remainder(store, id, reverted, undo_ns)) is not None:
+            if (left := undoing.remainder(store, id, reverted, undo_ns)) is not None:
                 note(f"{left} was touched since {id} began and is in no snapshot: {store.workdir} carries what it did")
             elif (label := trees.undone(context.root, store.workdir, id)) is not None:
                 note(f"nothing of {id} is left in {store.workdir}: it carries {label} again")
@@ -197,10 +198,10 @@ def undo(context: Context, id: str, paths: tuple[str, ...], force: bool, dry_run
             print(one_line(path))
         for path, why in kept.items():
             note(f"kept {path}: {why}")
-        if snapshot.CHANGED_SINCE in kept.values():
+        if undoing.CHANGED_SINCE in kept.values():
             asked = [word for path in paths for word in ("--path", path)]
             print(f"try: {shlex.join(['amem', 'session', 'undo', id, *asked, '--force'])}", file=sys.stderr)
-    for path in snapshot.repositories(store.workdir, reverted):
+    for path in undoing.repositories(store.workdir, reverted):
         note(f"{path} is git's own and is as the session left it: read its config and hooks before you use git there")
     return exits.ANSWER_IS_NO if kept else exits.DONE
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from amem.errors import NotFoundError, UnavailableError
 from amem.launch import scanned, snapshot
 from amem.launch.scanned import MOST_BYTES
-from amem.launch.snapshot import Store, remainder, undo
+from amem.launch.snapshot import Store
+from amem.launch.undo import _TICK_NS, remainder, repositories, take_back
 from amem.settings.root import Root
 
 NAMES = [
@@ -99,7 +100,7 @@ def test_everything_a_session_did_is_named_and_taken_back(tree: Path) -> None:
     assert words["new/folder/in/it"] == words["planted"] == words["deep"] == "added"
     assert words["deep/er/file"] == words["private"] == "deleted"
     assert words["run"] == words["link"] == words["new\nline"] == "modified"
-    reverted, why = undo(kept, "ses-1", changes, force=False)
+    reverted, why = take_back(kept, "ses-1", changes, force=False)
     assert why == {} and sorted(reverted) == sorted(words)
     assert listing(tree) == before
     assert not (tree / "new").exists() and content(kept, changes[0].before or changes[0].after)  # type: ignore[arg-type]
@@ -141,7 +142,7 @@ def test_any_tree_turned_into_any_other_comes_back(
     found = kept._git("ls-tree", "-r", "-z", "--name-only", "refs/sessions/ses-1/after").decode()
     assert found.split("\0")[:-1] == sorted(after)
     assert kept.changes("ses-1") == kept.changes("ses-2")
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert listing(tree) == was
 
 
@@ -216,10 +217,10 @@ def test_what_changed_again_since_is_kept_unless_forced(tree: Path) -> None:
     (tree / "gone").write_text("again")
     (tree / "new").unlink()
     changes = kept.changes("ses-1")
-    reverted, why = undo(kept, "ses-1", changes, force=False)
+    reverted, why = take_back(kept, "ses-1", changes, force=False)
     assert (sorted(reverted), sorted(why)) == (["its", "new"], ["gone", "mine"])
     assert ((tree / "mine").read_text(), (tree / "its").read_text()) == ("three", "one")
-    assert undo(kept, "ses-1", changes, force=True)[1] == {}
+    assert take_back(kept, "ses-1", changes, force=True)[1] == {}
     assert {name: data for name, (_, data) in listing(tree).items()} == dict.fromkeys(("mine", "its", "gone"), b"one")
 
 
@@ -239,7 +240,7 @@ def test_many_files_are_taken_back_by_as_many_gits_as_one(tree: Path, monkeypatc
     counts = []
     for changes in (snapshots.changes("ses-one", ("file 0",)), snapshots.changes("ses-one")):
         started.clear()
-        undo(snapshots, "ses-one", changes, force=True)
+        take_back(snapshots, "ses-one", changes, force=True)
         counts.append(len(started))
     assert listing(tree) == before and counts[0] == counts[1], started
 
@@ -253,7 +254,7 @@ def test_a_file_that_its_store_has_lost_is_not_taken_back_as_another(tree: Path)
     (change,) = snapshots.changes("ses-one")
     lost = change._replace(before=change.before and change.before._replace(blob="0" * 64))
     with pytest.raises(UnavailableError, match=r"git cat-file: 0+ cannot be read"):
-        undo(snapshots, "ses-one", (lost,), force=False)
+        take_back(snapshots, "ses-one", (lost,), force=False)
     assert (tree / "one").read_text() == "of the session\n"
     with snapshots.contents() as content:
         assert change.before and content(change.before) == b"kept well\n"
@@ -286,7 +287,7 @@ def test_nothing_of_the_trees_git_is_run_obeyed_or_touched(tree: Path, tmp_path:
     )
     assert {change.path for change in kept.changes("ses-1")} == {".gitignore", "hidden", "nested/file", "crlf"}
     assert kept.text("ses-1") and kept.text("ses-1", stat=True)
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert listing(tree) == before and not ran.exists()
     assert {path: path.stat().st_mtime_ns for path in (tree / ".git").rglob("*")} == own
 
@@ -301,7 +302,7 @@ def test_a_link_put_in_the_way_leads_no_write_out_of_the_tree(tree: Path, tmp_pa
     (tree / "folder").rmdir()
     (tree / "folder").symlink_to(outside)
     for force in (False, True):
-        reverted, why = undo(kept, "ses-1", kept.changes("ses-1"), force=force)
+        reverted, why = take_back(kept, "ses-1", kept.changes("ses-1"), force=force)
         assert (reverted, list(why)) == ([], ["folder/file"])
     assert list(outside.iterdir()) == []
 
@@ -333,7 +334,7 @@ def test_a_tree_swapped_for_a_link_is_neither_read_nor_written(tmp_path: Path, a
     swapped.rename(tmp_path / "aside")
     swapped.symlink_to(outside)
     with pytest.raises(UnavailableError, match="symbolic link"):
-        undo(kept, "ses-1", kept.changes("ses-1"), force=True)
+        take_back(kept, "ses-1", kept.changes("ses-1"), force=True)
     with pytest.raises(UnavailableError, match="symbolic link"):
         kept.take("ses-2", "before")
     with pytest.raises(UnavailableError, match="symbolic link"):
@@ -371,7 +372,7 @@ def test_modes_are_shown_and_taken_back_of_files_and_of_folders(tree: Path) -> N
     assert sorted(found) == ["barred", "barred/file", "fixed", "gone/file", "kept", "kept/file", "private", "tool", "world"]
     assert " mode change 100600 => 100644 private\n" in kept.text("ses-1", stat=True)
     assert " mode change 40755 => 40500 barred\n" in kept.text("ses-1") and "private" not in kept.text("ses-1", ("kept",))
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert {name: stat.S_IMODE((tree / name).stat().st_mode) for name in (*modes, *folders)} == modes | folders
 
 
@@ -385,14 +386,14 @@ LARGE = "truncate -s 300M there"
 def test_what_no_snapshot_keeps_is_taken_back_where_a_file_was(tree: Path, script: str) -> None:
     (tree / "there").write_text("mine")
     kept = session(tree, script)
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert (tree / "there").read_text() == "mine"
 
 
 def test_a_link_that_git_takes_for_no_file_goes_with_the_session_that_made_it(tree: Path) -> None:
     (tree / ".gitmodules").write_text("mine")
     kept = session(tree, "ln -sf nowhere .gitmodules; mkdir new; ln -s nowhere new/.gitmodules")
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1] == {}
     assert listing(tree) == {".gitmodules": (0o644, b"mine")} and not (tree / "new").exists()
 
 
@@ -406,8 +407,8 @@ def test_what_the_session_left_and_no_snapshot_keeps_is_named_and_goes_unless_it
     assert " in no snapshot: new\n" in kept.text("ses-1")
     for name in ("new", "file"):
         os.utime(tree / name)
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False)[1].keys() == {"new", "file"}
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=True)[1] == {}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False)[1].keys() == {"new", "file"}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=True)[1] == {}
     assert [path.name for path in tree.iterdir()] == ["file"] and (tree / "file").read_text() == "mine"
 
 
@@ -458,7 +459,7 @@ def test_what_was_not_in_the_snapshot_is_not_taken_for_new(tree: Path) -> None:
     with (tree / "large").open("wb") as file:
         file.truncate(MOST_BYTES + 1)
     kept = session(tree, "echo small > large")
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=True)[1].keys() == {"large"}
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=True)[1].keys() == {"large"}
     assert (tree / "large").read_text() == "small\n"
 
 
@@ -505,7 +506,7 @@ def test_repositories_that_paths_are_in_are_named_but_not_the_trees_own(tree: Pa
     for name in (".git", "a/b/.git", "c/.git"):
         (tree / name).mkdir(parents=True)
     paths = ["a/b/c/gone", "a/b/file", "top"]
-    assert snapshot.repositories(str(tree), paths) == ["a/b/.git"]
+    assert repositories(str(tree), paths) == ["a/b/.git"]
 
 
 def rest(tree: Path, script: str) -> str | None:
@@ -517,9 +518,9 @@ def rest(tree: Path, script: str) -> str | None:
     (tree / "link").symlink_to("deep")
     kept = session(tree, script)
     ended_ns = undo_ns = time.time_ns()
-    while undo_ns < ended_ns + 2 * snapshot._TICK_NS:  # what the session touched is older than what the undo may have
+    while undo_ns < ended_ns + 2 * _TICK_NS:  # what the session touched is older than what the undo may have
         undo_ns = time.time_ns()
-    reverted, held = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    reverted, held = take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
     assert held == {} and reverted != []
     assert (tree / "deep/file").read_text() == (tree / "gone").read_text() == "mine"
     return remainder(kept, "ses-1", reverted, undo_ns)
@@ -600,7 +601,7 @@ def test_a_folder_that_a_session_closed_is_opened_and_what_was_in_it_comes_back(
         (ordinary / name).chmod(mode)
     settle(ordinary)
     assert any(path.startswith("src") for path in kept.take("ses-1", "after"))
-    _, why = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    _, why = take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
     if mode == 0o444:  # its names could be listed
         assert why == {}
     else:
@@ -624,7 +625,7 @@ def test_a_folder_that_is_made_again_and_swapped_for_a_link_gives_nobody_the_own
         os.symlink(private, path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "mkdir", swapped)
-    _, why = undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    _, why = take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
     assert list(why) == ["docs/x"]
     assert (stat.S_IMODE(private.stat().st_mode), list(private.iterdir())) == (0o700, [])
 
@@ -633,7 +634,7 @@ def test_a_name_of_any_length_is_taken_back(tree: Path) -> None:
     (tree / ("\u6587" * 85)).write_text("before")
     before = listing(tree)
     kept = session(tree, 'for f in *; do echo after > "$f"; done')
-    assert undo(kept, "ses-1", kept.changes("ses-1"), force=False) == (["\u6587" * 85], {})
+    assert take_back(kept, "ses-1", kept.changes("ses-1"), force=False) == (["\u6587" * 85], {})
     assert listing(tree) == before
 
 
@@ -668,5 +669,5 @@ def test_git_is_told_of_a_folder_with_many_changes_as_a_whole(tree: Path, monkey
     lines = [line for line in told if line.startswith((b"M ", b"D "))]
     assert {line.rpartition(b" ")[2] for line in lines if not line.startswith(b"M 040000")} == {b'"many/below/file"\n'}
     assert {change.change for change in kept.changes("ses-1")} == {"added", "deleted"} and len(kept.changes("ses-1")) == 52
-    undo(kept, "ses-1", kept.changes("ses-1"), force=False)
+    take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
     assert listing(tree) == before
