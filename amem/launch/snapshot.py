@@ -32,6 +32,8 @@ KEPT = 30
 """Sessions of one tree whose snapshots stay."""
 _WIDE = 2_000
 """Changes in one folder past which it is told as a whole: git looks for each of a commit's files among all others of its folder."""
+_PIPE_BYTES = 1 << 20
+"""The most that any user may have (fs.pipe-max-size)."""
 _USUAL_MODES = frozenset({0o100644, 0o100755, 0o120777, 0o40755})
 _SLOW_NS = 2_000_000_000
 """A wait past this is explained."""
@@ -262,6 +264,8 @@ class Store:
         # It would look for what a file has in common with the one before, which is half its time and makes the store no smaller.
         with self._run(*options, "fast-import", "--quiet", "--date-format=raw", "--depth=0", "--force") as process:
             assert process.stdin is not None and process.stderr is not None
+            with suppress(OSError):  # a user may have no more large ones; with it, neither waits for the other at every few files
+                fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             with suppress(BrokenPipeError):
                 yield process.stdin
                 process.stdin.close()
