@@ -194,7 +194,7 @@ def document(outcome: "Outcome", context: Context) -> dict[str, Any]:
 
 def show(ready: "Prepared", found: "Settings", context: Context) -> int:
     """What a launch would do: names of the environment, never its values; argv; files; sandbox."""
-    from amem.launch.run import described
+    from amem.launch.description import described
 
     document = {
         "session": ready.id,

@@ -11,12 +11,15 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from amem.errors import UnavailableError
+from amem.model import clock
 from amem.sandbox import calls, relay
 from amem.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from amem.launch.run import Prepared
     from amem.sandbox.run import Running
 
 _CONNECT_S = 5.0
@@ -117,3 +120,20 @@ def _connected(found: socket.socket, port: int) -> socket.socket:
         found.close()
         raise
     return found
+
+
+def opened(state: Path, ready: "Prepared", note: Callable[[str], None]) -> Ports:
+    """Open the ports of a session, logged before they are. Raises UnavailableError."""
+    from amem.logs import writer
+    from amem.logs.schema import SessionPort
+
+    sandbox = ready.spec
+    ports = Ports(sandbox.ports, sandbox.host_ports)
+    for way, numbers in (("inside", sandbox.ports), ("host", sandbox.host_ports)):
+        for port in numbers:
+            at, found = clock.stamp(clock.now()), ready.plan
+            event = SessionPort(at=at, session=ready.id, domain=found.domain, principal=found.principal, port=port, of=way)
+            writer.append(state, event)
+    if sandbox.ports:
+        note(f"127.0.0.1:{', '.join(map(str, sandbox.ports))} leads into the session, for every user and page of this machine")
+    return ports

@@ -7,7 +7,7 @@ harness runs are the packages of egress and memory server imported, in their own
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from amem.harnesses.base import Harness
     from amem.launch.attend import Outcome, Sitting
     from amem.launch.door import Door
+    from amem.launch.kept import Kept
     from amem.launch.login import Carried
     from amem.launch.ports import Ports
-    from amem.launch.snapshot import Store
     from amem.sandbox.child import Stage
     from amem.sandbox.plan import Step
     from amem.sandbox.run import Running
@@ -116,22 +116,7 @@ def prepare(asked: Asked, settings: Settings, door: "Door | None" = None) -> Pre
 def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None") -> Prepared:
     session = asked.session_id or ids.draw("session")
     home = str(settings.root.homes / session)
-    facts = LaunchFacts(
-        auth=found.auth,
-        destination=found.destination,
-        program=found.program.argv,
-        egress_url=f"http://127.0.0.1:{(door and door.port) or PORT}",
-        session=session,
-        workdir=found.place.cwd,
-        placeholder=door.token.reveal() if door is not None else f"amem-{session}",
-        token=door.token.reveal() if door is not None else None,
-        home=home if found.backend.door == backends.LOOPBACK else spec.HOME,
-        hook=(f"{own_bin(home)}/memory",) if found.backend.door == backends.LOOPBACK else HOOK,
-        model=found.model,
-        prompt=asked.prompt,
-        args=found.args,
-        server_tools=found.server_tools,
-    )
+    facts = _facts(asked, found, session, home, door)
     launch = base.launch(found.harness, facts)
     host_home = settings.environment.get("HOME") or os.path.expanduser("~")
     git = surroundings.git_settings(host_home, settings.environment.get("XDG_CONFIG_HOME"), found.place.workdir)
@@ -142,25 +127,11 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     if masked and not found.backend.confined:
         named = ", ".join(each.name for each in masked)
         raise ConfigError(f"{named}: not approved, and without a sandbox nothing can hide it", hint="amem instructions approve")
-    own_path = settings.environment.get("PATH", "")
-    path = f"{own_bin(home)}:{own_path}"
-    if found.backend.confined:
-        path = surroundings.search_path("" if found.image else own_path, found.shown)
-    if asked.only_shown:  # to judge what another session wrote
-        path = surroundings.behind(path, found.writable)
     switches = tuple(care.existing(found.place, found.harness.masked))
     covered, emptied = (switches, ()) if found.backend.name == "seatbelt" else ((), switches)
     inside = spec.SandboxSpec(
         argv=(*RELAY, *launch.argv) if found.backend.door == backends.SOCKET else launch.argv,
-        env=tuple(
-            {
-                **spec.base_env(settings.environment, facts.home, "agent", path, surroundings.shell(found.image or "")),
-                **(spec.CONFINED if found.backend.confined else {}),
-                **surroundings.data_paths(settings.environment, found.image or "", () if found.image else found.read),
-                **launch.env,
-                **(login.variables if login else {}),
-            }.items()
-        ),
+        env=_environment(asked, settings, found, home, facts.home, launch.env, login.variables if login else {}),
         workdir=found.place.workdir,
         cwd=found.place.cwd,
         home=home,
@@ -195,6 +166,47 @@ def _prepared(asked: Asked, settings: Settings, found: Plan, door: "Door | None"
     )  # fmt: skip
 
 
+def _facts(asked: Asked, found: Plan, session: str, home: str, door: "Door | None") -> LaunchFacts:
+    """What the harness's adapter has to know of the session. Without a sandbox paths are the host's."""
+    own = found.backend.door == backends.LOOPBACK
+    return LaunchFacts(
+        auth=found.auth,
+        destination=found.destination,
+        program=found.program.argv,
+        egress_url=f"http://127.0.0.1:{(door and door.port) or PORT}",
+        session=session,
+        workdir=found.place.cwd,
+        placeholder=door.token.reveal() if door is not None else f"amem-{session}",
+        token=door.token.reveal() if door is not None else None,
+        home=home if own else spec.HOME,
+        hook=(f"{own_bin(home)}/memory",) if own else HOOK,
+        model=found.model,
+        prompt=asked.prompt,
+        args=found.args,
+        server_tools=found.server_tools,
+    )
+
+
+def _environment(
+    asked: Asked, settings: Settings, found: Plan, home: str, home_inside: str, *of_harness: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """All that the harness finds in its environment: of the owner's what is of use, then what is the harness's own."""
+    own, image = settings.environment, found.image or ""
+    path = f"{own_bin(home)}:{own.get('PATH', '')}"
+    if found.backend.confined:
+        path = surroundings.search_path("" if found.image else own.get("PATH", ""), found.shown)
+    if asked.only_shown:  # to judge what another session wrote
+        path = surroundings.behind(path, found.writable)
+    variables = {
+        **spec.base_env(own, home_inside, "agent", path, surroundings.shell(image)),
+        **(spec.CONFINED if found.backend.confined else {}),
+        **surroundings.data_paths(own, image, () if found.image else found.read),
+    }
+    for more in of_harness:
+        variables |= more
+    return tuple(variables.items())
+
+
 def _door(found: Plan) -> "Door | None":
     if found.backend.door == backends.INSIDE:
         return None
@@ -221,29 +233,6 @@ def _binds(found: Plan) -> tuple[spec.Bind, ...]:
         *(bind for tree in trees for bind in spec.own_paths(tree, *own_folders())),
     ]
     return tuple({bind.target: bind for bind in binds}.values())
-
-
-def described(ready: Prepared, settings: Settings) -> dict[str, Any]:
-    """What would confine a session: the steps of its sandbox, or the profile and command lines of a backend that is not proven."""
-    backend = ready.plan.backend
-    if backend.name == "seatbelt":
-        from amem.sandbox import seatbelt
-
-        assert ready.door is not None and ready.door.port is not None
-        path = f"{ready.home}/.amem/seatbelt.sb"
-        return {
-            "profile": seatbelt.profile(ready.spec, ready.door.port).splitlines(),
-            "commands": [list(seatbelt.command(ready.spec, path))],
-        }
-    if backend.name == "wslc":
-        from amem.launch.images import NAME
-        from amem.sandbox import wslc
-
-        lines = (*wslc.before(ready.id), wslc.harness(ready.id, NAME, ready.spec), *wslc.after(ready.id))
-        return {"commands": [list(line) for line in lines]}
-    # The private home is not made yet; any folder of the same owner gives the same steps.
-    spec = ready.spec._replace(home=str(settings.root.homes))
-    return {"steps": [step.verb for step in _steps(ready, spec)]}
 
 
 def launch(
@@ -347,10 +336,10 @@ def _run(sitting: "Sitting", settings: Settings, start: "Callable[[], Running]",
     """Look how things stand, start the harness, attend to it until it ends, tell what it left. Raises AmemError."""
     from amem.launch.attend import attend
 
-    ready, outcome = sitting.ready, sitting.outcome
+    ready = sitting.ready
     before = _before(ready)
     trees.mark(settings.root, ready.plan.writable, ready.plan.label, ready.id)
-    store = _snapshot(sitting.asked, settings, ready, outcome, note)
+    kept = _kept(sitting, settings, note)
     ports = _ports(settings, ready, note)
     if ports is not None:
         ends.callback(ports.end)
@@ -370,8 +359,8 @@ def _run(sitting: "Sitting", settings: Settings, start: "Callable[[], Running]",
         try:
             _tell_left(sitting, before)
         finally:
-            if store is not None:
-                _keep_after(store, ready, outcome, before)
+            if kept is not None:
+                kept.after(moved=before.moved(ready.spec.workdir))
 
 
 def _keep_row(settings: Settings, running: "Running") -> None:
@@ -419,17 +408,6 @@ def _tell_left(sitting: "Sitting", before: Before) -> None:
     outcome.notes += [*(MOVED.format(path=path) for path in sorted(moved)), *told]
 
 
-def _keep_after(store: "Store", ready: Prepared, outcome: "Outcome", before: Before) -> None:
-    """Keep the tree as the session left it. Where that cannot be, the session still ended as it did."""
-    try:
-        if before.moved(store.workdir):
-            raise UnavailableError("another folder stands there now, or none")
-        were = store.about(ready.id).left_out
-        outcome.notes += _not_kept([path for path in store.take(ready.id, "after") if path not in were])
-    except (UnavailableError, OSError) as error:
-        outcome.notes.append(f"the tree was not kept as the session left it: {getattr(error, 'message', error)}")
-
-
 def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iterator[str]:
     """What the person should know of the session that begins."""
     ready, label = sitting.ready, sitting.ready.plan.label
@@ -470,16 +448,6 @@ def _watched(sitting: "Sitting", note: Callable[[str], None]) -> "Iterator[Sitti
         yield sitting._replace(on_output=on_output)
 
 
-def _steps(ready: Prepared, sandbox: spec.SandboxSpec) -> "tuple[Step, ...]":
-    """The plan that the stage will make of a sandbox on this machine, or the one of a session without any."""
-    if not ready.plan.backend.confined:
-        return _bare(sandbox)
-    from amem.sandbox import host
-    from amem.sandbox.plan import plan
-
-    return plan(sandbox, host.facts(sandbox))
-
-
 def _bare(sandbox: spec.SandboxSpec) -> "tuple[Step, ...]":
     from amem.sandbox.plan import bare
 
@@ -515,40 +483,22 @@ def joined(stage: "Stage", settings: Settings, ready: Prepared, note: Callable[[
 
 def _ports(settings: Settings, ready: Prepared, note: Callable[[str], None]) -> "Ports | None":
     """Open the ports that were asked for, logged before they are; None for none. Raises UnavailableError."""
-    sandbox = ready.spec
-    if not (sandbox.ports or sandbox.host_ports):
+    if not (ready.spec.ports or ready.spec.host_ports):
         return None
-    from amem.launch.ports import Ports
-    from amem.logs import writer
-    from amem.logs.schema import SessionPort
+    from amem.launch.ports import opened
 
-    opened = Ports(sandbox.ports, sandbox.host_ports)
-    for way, numbers in (("inside", sandbox.ports), ("host", sandbox.host_ports)):
-        for port in numbers:
-            at, found = clock.stamp(clock.now()), ready.plan
-            event = SessionPort(at=at, session=ready.id, domain=found.domain, principal=found.principal, port=port, of=way)
-            writer.append(settings.root.state, event)
-    if sandbox.ports:
-        note(f"127.0.0.1:{', '.join(map(str, sandbox.ports))} leads into the session, for every user and page of this machine")
-    return opened
+    return opened(settings.root.state, ready, note)
 
 
-def _snapshot(asked: Asked, settings: Settings, ready: Prepared, outcome: "Outcome", note: Callable[[str], None]) -> "Store | None":
+def _kept(sitting: "Sitting", settings: Settings, note: Callable[[str], None]) -> "Kept | None":
     """Keep the tree as it is before the session; None where that was not asked for. Raises UnavailableError."""
-    if not asked.snapshot:
+    if not sitting.asked.snapshot:
         return None
-    from amem.launch.snapshot import Store
+    from amem.launch.kept import Kept
 
-    store = Store(settings.root, ready.spec.workdir)
-    left_out = store.take(ready.id, "before", lambda: note("keeping the tree as it is, for undo; only the first time is every file read"))
-    outcome.notes += _not_kept(left_out)
-    return store
-
-
-def _not_kept(paths: Sequence[str]) -> list[str]:
-    """The sentence about files that a snapshot does not have, if there are any."""
-    named = ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
-    return [f"not in the snapshot, too large, not readable or of a name that git does not take: {named}"] if paths else []
+    kept = Kept(settings.root, sitting.ready.spec.workdir, sitting.ready.id, sitting.outcome)
+    kept.before(note)
+    return kept
 
 
 def confined(ready: Prepared, settings: Settings) -> spec.SandboxSpec:

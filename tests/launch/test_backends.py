@@ -12,6 +12,7 @@ from amem.errors import ConfigError, UnavailableError, UsageError
 from amem.harnesses import base, registry
 from amem.harnesses.base import LaunchFacts
 from amem.launch import backends, run
+from amem.launch.description import described
 from amem.launch.door import Door
 from amem.launch.plan import Asked
 from amem.model.call import Auth
@@ -72,11 +73,11 @@ def test_what_is_not_proven_can_be_asked_what_it_would_run(settings: run.Setting
     with pytest.raises(UnavailableError):
         prepared(settings, "seatbelt")
     ready = prepared(settings, "seatbelt", dry_run=True)
-    said = run.described(ready, settings)
+    said = described(ready, settings)
     assert ready.door is not None
     ready.door.close()
     assert said["commands"][0][0] == "/usr/bin/sandbox-exec" and "(deny default)" in said["profile"]
-    said = run.described(prepared(settings, "wslc", dry_run=True), settings)
+    said = described(prepared(settings, "wslc", dry_run=True), settings)
     assert [line[:2] for line in said["commands"]] == [["wslc", "volume"], ["wslc", "run"], ["wslc", "remove"], ["wslc", "volume"]]
 
 
