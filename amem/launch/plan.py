@@ -252,10 +252,7 @@ def _program(harness: Harness, asked: Asked, root: Root, environment: Mapping[st
         if found is None:
             raise UnavailableError(why, hint=harness.install)
     for folder in map(Path, found.roots):
-        if Path(os.path.realpath(root.path)).is_relative_to(folder) or any(
-            is_below(home, str(folder)) for home in shown.homes(environment)
-        ):
-            raise UsageError(f"{found.argv[-1]}: to run it, {folder} would be shown to the session, with your keys", hint=harness.install)
+        shown.check_program(folder, found.argv[-1], harness.install, root, environment)
     return found
 
 
@@ -289,11 +286,29 @@ def beyond(harness: Harness, version: str) -> str | None:
 
 
 def _resolve(path: str) -> str | None:
-    """The real path of a program, or of a script that Node runs."""
+    """The real path of a program, or of a script that Node runs.
+
+    A link that leads out of the tree that it lies in is none: a session can have put it there, to have the next one shown what it leads to.
+    """
     real = os.path.realpath(path)
-    if not os.path.isfile(real):
+    if not os.path.isfile(real) or ((tree := _tree_around(os.path.dirname(path))) is not None and not is_below(real, tree)):
         return None
     return real if os.access(real, os.X_OK) or real.endswith((".js", ".mjs", ".cjs")) else None
+
+
+def _tree_around(folder: str) -> str | None:
+    """The repository around a folder of the search path, else the environment or the packages that it is the folder of programs of."""
+    holder = None
+    while folder.strip("/"):
+        if os.path.lexists(f"{folder}/.git"):
+            return os.path.realpath(folder)
+        above = os.path.dirname(folder)
+        if holder is None and os.path.basename(folder) == "node_modules":
+            holder = above
+        elif holder is None and os.path.lexists(f"{folder}/pyvenv.cfg"):
+            holder = folder
+        folder = above
+    return None if holder is None else os.path.realpath(holder)
 
 
 def _credential(harness: Harness, asked: Asked, choice: Choice, credentials: Credentials) -> tuple[Secret | None, str]:

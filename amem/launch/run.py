@@ -228,7 +228,7 @@ def _binds(found: Plan) -> tuple[spec.Bind, ...]:
     image = found.image or ""
     binds = [
         *found.interpreter,
-        *(spec.Bind(image + root, root, real=bool(image)) for root in found.program.roots),
+        *(spec.Bind(image + root, root, real=True) for root in found.program.roots),
         *found.binds,
         *(bind for tree in trees for bind in spec.own_paths(tree, *own_folders())),
     ]

@@ -178,6 +178,13 @@ def interpreter(root: Root, environment: Mapping[str, str]) -> tuple[Bind, ...]:
     return binds
 
 
+def check_program(path: Path, program: str, hint: str, root: Root, environment: Mapping[str, str]) -> None:
+    """Refuse what would have to be shown for a harness to run, where that has keys or logins in it. Raises UsageError."""
+    kept = [os.path.realpath(root.path), *homes(environment)]
+    if any(is_below(each, str(path)) for each in kept) or _overlapping(path, KEYS, environment) is not None:
+        raise UsageError(f"{program}: to run it, {path} would be shown to the session, with your keys", hint=hint)
+
+
 def homes(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The home that the environment names and the account's own: HOME may be unset, or lead elsewhere, and the keys lie in the other."""
     named = [environment.get("HOME")]

@@ -289,6 +289,44 @@ def test_a_harness_that_is_too_old_gives_way_to_the_pinned_one(root: Root, work:
     assert found.program.pinned == pin.version and found.program.argv == (str(node), str(pinned / pin.program))
 
 
+@pytest.mark.parametrize("around", [".git", ".venv/pyvenv.cfg", "node_modules/.bin"])
+def test_a_link_that_a_session_put_on_the_search_path_shows_nothing_of_the_owners(
+    root: Root, work: Path, tmp_path: Path, around: str
+) -> None:
+    """As where the owner works in an active `.venv` of a tree: of a script, its whole folder is shown."""
+    private, tree = tmp_path / "private", tmp_path / "tree"
+    private.mkdir()
+    (private / "prefs.js").write_text("")
+    folder = tree / (around if around.endswith(".bin") else ".venv/bin")
+    folder.mkdir(parents=True)
+    if not around.endswith(".bin"):
+        (tree / around).touch()
+    (folder / "pi").symlink_to(private / "prefs.js")
+    usual = installed(tmp_path / "usual", registry.pins()["pi"].version)
+    environment = {"PATH": f"{folder}:{usual}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = planned(root, work, harness="pi", args=(), model="m", environment=environment)
+    assert found.program.argv[-1].startswith(str(tmp_path / "usual"))
+    (folder / "pi").unlink()
+    (tree / "own.js").write_text("")
+    (folder / "pi").symlink_to(tree / "own.js")
+    if around != ".venv/pyvenv.cfg":  # which it leads out of
+        found = planned(root, work, harness="pi", args=(), model="m", environment=environment)
+        assert found.program.argv[-1] == str(tree / "own.js")
+
+
+def test_no_harness_runs_out_of_a_folder_of_keys(root: Root, work: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "me/.mozilla/profile"
+    keys.mkdir(parents=True)
+    (keys / "prefs.js").write_text("")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "pi").symlink_to(keys / "prefs.js")
+    (folder / "node").symlink_to("/bin/sh")
+    environment = {"PATH": str(folder), "HOME": str(tmp_path / "me"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with pytest.raises(UsageError, match="with your keys"):
+        planned(root, work, harness="pi", args=(), model="m", environment=environment)
+
+
 def as_npm_has_it(folder: Path, name: str, version: str) -> dict[str, str]:
     """A harness as npm installs it, at some version, on a PATH of its own."""
     machine = {"x86_64": "x64", "aarch64": "arm64"}[os.uname().machine]
