@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from amem.errors import UnavailableError
@@ -38,6 +39,7 @@ class Presence:
     def __init__(self, root: Root, session: str) -> None:
         self._path = mark(root, session)
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _shrink(self._path.parent)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._lock()
         try:
@@ -82,6 +84,24 @@ class Presence:
         for path in (_order(self._path), self._path):
             path.unlink(missing_ok=True)
         os.close(self._descriptor)
+
+
+def _shrink(folder: Path) -> None:
+    """Take the reserve from the marks whose launcher was killed: nobody will. They stay, since tasks are given back by them."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):  # it ended meanwhile
+                if entry.stat(follow_symlinks=False).st_size >= RESERVE_BYTES:
+                    _shrink_dead(entry.path)
+
+
+def _shrink_dead(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused where its launcher lives
+        os.ftruncate(descriptor, len(os.pread(descriptor, 20, 0).rstrip(b"\0")))
+    finally:
+        os.close(descriptor)
 
 
 def mark(root: Root, session: str) -> Path:

@@ -55,3 +55,15 @@ def test_the_launcher_itself_is_told(tmp_path: Path) -> None:
         signal.signal(presence.STOP_SIGNAL, before)
     assert not ask_to_stop(root, SESSION, Stop("human:me:me"))
     assert os.listdir(root.state / "running") == []
+
+
+def test_of_a_launcher_that_was_killed_the_mark_stays_and_no_reserve(tmp_path: Path) -> None:
+    root, killed, living = Root(tmp_path), "ses-00000002", "ses-00000003"
+    os.close(presence.Presence(root, killed)._descriptor)  # as the kernel does
+    runs = presence.Presence(root, living)
+    assert presence.mark(root, killed).stat().st_size < 20 and presence.dead(root) == (killed,)
+    presence.Presence(root, SESSION).end()
+    assert presence.mark(root, living).stat().st_size == presence.RESERVE_BYTES and presence.launcher(root, living) == os.getpid()
+    assert not runs.make_room(), "there is more room than that"
+    runs.end()
+    assert os.listdir(root.state / "running") == [killed]
