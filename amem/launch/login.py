@@ -11,13 +11,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from amem.errors import UnavailableError
 from amem.harnesses.base import Harness, Login
+from amem.sandbox import calls
 from amem.sandbox.reader import Refused, read_file
 from amem.settings.credentials import Secret
-from amem.typed import Any
+from amem.typed import Any, NamedTuple
 
 MAX_BYTES = 1 << 20
 MAX_BESIDE_BYTES = 16 << 20
@@ -144,30 +146,56 @@ def over(ours: bytes | None, login: bytes) -> bytes:
 def carry_home(carried: Carried, home: str, stranger: Callable[[str], str | None] = lambda token: None) -> str | None:
     """Bring a refreshed login home. Returns what a person should know of it, or None when there is nothing to say.
 
-    `stranger` says why a token is not of the session's account; it is asked where the host says which that is.
+    `stranger` says why a token is not of the session's account; it is asked where the host says which that is. The copy that went in is
+    taken out of the private home, which stays; one that did not come home is left there, since it may be the only one that still counts.
     """
+    told, settled = _brought(carried, home, stranger)
+    if settled and carried.source:
+        _take_away(home, carried.login.file)
+    return told
+
+
+class _Brought(NamedTuple):
+    told: str | None
+    settled: bool
+    """The host has all there is of the login."""
+
+
+def _brought(carried: Carried, home: str, stranger: Callable[[str], str | None]) -> _Brought:
     if not carried.login.rewritten or not carried.source:
-        return None
+        return _Brought(None, True)
     found = read_file(home, carried.login.file, MAX_BYTES)
     name = f"~/{carried.login.file}"
     if isinstance(found, Refused):
-        return f"the login {name} was not brought home: {found.why}" if found.why != "not there" else None
+        return _Brought(f"the login {name} was not brought home: {found.why}" if found.why != "not there" else None, False)
     if found == carried.data or _same(found, carried.data):
-        return None
+        return _Brought(None, True)
     shape = _shape(found)
     if shape is None or shape != _shape(carried.data):
-        return f"the login {name} was changed inside into something of another shape; it was not brought home"
+        return _Brought(f"the login {name} was changed inside into something of another shape; it was not brought home", False)
     if (why := _foreign(carried, _json(found), stranger)) is not None:
-        return f"the login {name} was changed inside, and not brought home: {why}"
+        return _Brought(f"the login {name} was changed inside, and not brought home: {why}", False)
     try:
         with open(carried.source, "rb") as file:
             now = file.read(MAX_BYTES + 1)
         if _digest(now) != carried.digest:
-            return f"the login {name} was refreshed inside, but changed on the host too; the host's own was kept"
+            return _Brought(f"the login {name} was refreshed inside, but changed on the host too; the host's own was kept", False)
         _replace(carried.source, found)
     except OSError as error:
-        return f"the refreshed login {name} was not brought home: {error.strerror}"
-    return f"the login {name} was refreshed and brought home"
+        return _Brought(f"the refreshed login {name} was not brought home: {error.strerror}", False)
+    return _Brought(f"the login {name} was refreshed and brought home", True)
+
+
+def _take_away(home: str, file: str) -> None:
+    """Remove a file of the private home, through no link: what stands there is the session's to write."""
+    above, name = os.path.split(file)
+    with suppress(OSError), ExitStack() as ends:
+        folder = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        ends.callback(os.close, folder)
+        if above:
+            folder = calls.open_beneath(folder, above, os.O_PATH | os.O_DIRECTORY)
+            ends.callback(os.close, folder)
+        os.unlink(name, dir_fd=folder)
 
 
 def _foreign(carried: Carried, found: Any, stranger: Callable[[str], str | None]) -> str | None:

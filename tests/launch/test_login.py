@@ -117,6 +117,11 @@ def test_of_opencodes_keys_only_its_github_login_goes_in(tmp_path: Path) -> None
     (private / path.relative_to(tmp_path)).write_text('{"github-copilot": {"access": "ghu_' + "p" * 36 + '"}}')
     before = path.read_bytes()
     assert carry_home(carried, str(private)) is None and path.read_bytes() == before
+    assert not (private / path.relative_to(tmp_path)).exists()
+    (private / "beside").symlink_to(tmp_path / ".local")
+    (private / ".local").rename(private / "away")
+    (private / "beside").rename(private / ".local")
+    assert carry_home(carried, str(private)) is None and path.read_bytes() == before, "a link leads to nothing that is removed"
     path.write_text('{"anthropic": {"type": "api", "key": "sk-of-another-provider"}}')
     with pytest.raises(UnavailableError, match="has no github-copilot"):
         read_login(registry.load("opencode"), str(tmp_path))
@@ -126,6 +131,7 @@ def test_an_untouched_login_stays_as_it_is(homes: Homes) -> None:
     before = homes.outside().stat().st_ino
     assert carry_home(homes.carried, str(homes.private)) is None
     assert homes.outside().stat().st_ino == before
+    assert not homes.inside().exists() and homes.inside().parent.exists(), "a home that stays holds no copy of it"
 
 
 def test_a_refreshed_login_comes_home(homes: Homes) -> None:
@@ -133,6 +139,7 @@ def test_a_refreshed_login_comes_home(homes: Homes) -> None:
     assert "brought home" in (carry_home(homes.carried, str(homes.private)) or "")
     assert homes.outside().read_text() == refreshed()
     assert homes.outside().stat().st_mode & 0o777 == 0o600
+    assert not homes.inside().exists()
     assert [path.name for path in (homes.host / ".claude").iterdir()] == [".credentials.json"]
 
 
@@ -150,6 +157,7 @@ def test_a_login_that_changed_on_the_host_meanwhile_is_kept(homes: Homes) -> Non
     homes.outside().write_text(mine)
     assert "the host's own was kept" in (carry_home(homes.carried, str(homes.private)) or "")
     assert homes.outside().read_text() == mine
+    assert homes.inside().read_text() == refreshed(), "what did not come home may be all there is of it"
 
 
 @pytest.mark.parametrize(
