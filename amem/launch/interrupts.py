@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 GRACE_S = 5.0
 """Between SIGTERM to the harness and the end of everything inside."""
+NONE_AFTER = "no further task is taken; Ctrl-C again ends at once"
 AFTER_THIS = "this task is worked to its end; Ctrl-C again ends it now and gives it back"
 NOW = "ending it now"
 
@@ -86,8 +87,10 @@ class Interrupts:
             if self._ended:
                 return
             first = number == signal.SIGINT and not self.asked.is_set()
-            if not self.struck:
-                self._note(AFTER_THIS if first else NOW)
+            with self._lock:
+                struck, running = self.struck, self._running is not None
+            if not struck:
+                self._note(NOW if not first else AFTER_THIS if running else NONE_AFTER)
             self.asked.set()
             if not first:
                 self.strike()

@@ -145,7 +145,8 @@ def _check_seen(path: Path, flag: str, environment: Mapping[str, str], hint: str
 def extra(asked: str, root: Root, environment: Mapping[str, str], *, writable: bool) -> Bind:
     """A path of `--ro` or `--rw`. Raises UsageError."""
     path = Path(os.path.realpath(os.path.expanduser(asked)))
-    flag, hint = "--rw" if writable else "--ro", "amem launch --help"
+    flag = "--rw" if writable else "--ro"
+    hint = f"leave {flag} {asked} out"
     if not path.exists():
         raise UsageError(f"{flag} {asked}: there is no such path", hint=hint)
     if writable:

@@ -104,6 +104,15 @@ class Store:
     def load(self, path: Path) -> Loaded:
         """Read the entry in a file, with the stat and digest of exactly these bytes. Raises NotFoundError, Malformed, OSError."""
         try:
+            return self._loaded(path)
+        except Malformed as error:  # most who read many handle it by its why; to a person the file is named
+            import shlex
+
+            error.message, error.hint = f"{path}: {error.why}", f"ls -l {shlex.quote(str(path))}"
+            raise
+
+    def _loaded(self, path: Path) -> Loaded:
+        try:
             # non-blocking, or a named pipe in the record would hold the reader for ever
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError):

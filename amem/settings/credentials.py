@@ -57,7 +57,10 @@ def load(path: Path, environment: Mapping[str, str]) -> Credentials:
     with open(descriptor, encoding="utf-8") as file:
         mode = os.fstat(file.fileno()).st_mode
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise ConfigError(f"{path}: mode {stat.S_IMODE(mode):04o}: others on this machine may read your keys", hint=f"chmod 600 {path}")
+            import shlex
+
+            why = f"mode {stat.S_IMODE(mode):04o}: others on this machine may read your keys"
+            raise ConfigError(f"{path}: {why}", hint=f"chmod 600 {shlex.quote(str(path))}")
         values: dict[str, str] = {}
         for number, line in enumerate(file, start=1):
             line = line.strip()

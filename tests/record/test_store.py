@@ -112,6 +112,14 @@ def test_what_is_no_regular_file_is_not_read(store: Store, tmp_path: Path, monke
         store.load(path)
 
 
+def test_a_file_that_is_no_entry_is_named_to_whoever_asked_for_it(store: Store, tmp_path: Path) -> None:
+    (place := tmp_path / "a b.md").write_text("junk")
+    with pytest.raises(Malformed) as caught:
+        store.load(place)
+    assert (caught.value.message, caught.value.why) == (f"{place}: does not begin with ---", "does not begin with ---")
+    assert caught.value.hint == f"ls -l '{place}'"
+
+
 def test_a_walk_sees_entries_alone(store: Store, tmp_path: Path) -> None:
     path = store.put(entry())
     (path.parent / f".{path.name}.123.tmp").write_text("half")
