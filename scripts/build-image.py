@@ -45,6 +45,9 @@ def main() -> int:
     if shutil.which("mmdebstrap") is None:
         print("mmdebstrap is not on PATH; try: apt-get install mmdebstrap", file=sys.stderr)
         return 1
+    if os.geteuid() != 0 and shutil.which("newuidmap") is None:
+        print("newuidmap is not on PATH, and mmdebstrap needs it where it is not root; try: apt-get install uidmap", file=sys.stderr)
+        return 1
     there = {name: installer.home(name, pin) for name, pin in pins.items() if installer.program(installer.home(name, pin), pin).exists()}
     if missing := [name for name in wanted if name not in there]:
         print(f"not in the cache: {', '.join(missing)}; try: make harnesses HARNESS={','.join(missing)}", file=sys.stderr)

@@ -61,6 +61,16 @@ def test_the_node_of_an_image_is_found_by_every_program_of_it(place: Place, prov
     assert (done.code, done.out) == (0, "the pinned one\nmemory\n"), done.err
 
 
+def test_what_an_ordinary_user_needs_to_build_one_is_named(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root needs none of it")
+    for name in ("mmdebstrap", "env"):
+        (tmp_path / name).symlink_to("/bin/true")
+    words = [sys.executable, PROJECT / "scripts/build-image.py", "--no-harness", "--out", tmp_path / "image.tar"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PATH": str(tmp_path)}, timeout=60, check=False)
+    assert done.returncode == 1 and done.stderr.endswith("try: apt-get install uidmap\n"), done.stderr
+
+
 def test_a_harness_that_the_image_lacks_runs_from_this_machine_under_auto_alone(place: Place, provider: Running, small: Path) -> None:
     place.destination(provider.url)
     assert place.amem("image", "unpack", "--from", str(small)).code == 0
