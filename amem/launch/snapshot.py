@@ -32,6 +32,8 @@ KEPT = 30
 """Sessions of one tree whose snapshots stay."""
 _WIDE = 2_000
 """Changes in one folder past which it is told as a whole: git looks for each of a commit's files among all others of its folder."""
+_ANY_NAME = ("-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+"""What Windows or macOS would take for another name is a name here."""
 _PIPE_BYTES = 1 << 20
 """The most that any user may have (fs.pipe-max-size)."""
 _USUAL_MODES = frozenset({0o100644, 0o100755, 0o120777, 0o40755})
@@ -260,7 +262,7 @@ class Store:
 
     @contextmanager
     def _importing(self) -> Iterator[IO[bytes]]:
-        options = ("-c", "core.compression=1", "-c", "core.protectNTFS=false", "-c", "core.protectHFS=false")
+        options = ("-c", "core.compression=1", *_ANY_NAME)
         # It would look for what a file has in common with the one before, which is half its time and makes the store no smaller.
         with self._run(*options, "fast-import", "--quiet", "--date-format=raw", "--depth=0", "--force") as process:
             assert process.stdin is not None and process.stderr is not None
@@ -283,7 +285,7 @@ class Store:
         entries = [*files, *(head + b"\t" + name for head, name in had if b"/" not in name and name not in names)]
         if not entries:
             return b"D %s\n" % _quoted(path)
-        words = ("-c", "core.fsync=loose-object", "mktree", "-z", "--missing")  # the files are not in the store yet
+        words = (*_ANY_NAME, "-c", "core.fsync=loose-object", "mktree", "-z", "--missing")  # the files are not in the store yet
         return b"M 040000 %s %s\n" % (self._git(*words, data=b"".join(row + b"\0" for row in entries)).strip(), _quoted(path))
 
     def _git(self, *words: str, data: bytes = b"") -> bytes:

@@ -77,7 +77,9 @@ def session(tree: Path, script: str, id: str = "ses-1") -> Store:
     return kept
 
 
-def test_everything_a_session_did_is_named_and_taken_back(tree: Path) -> None:
+@pytest.mark.parametrize("wide", [0, 2_000])
+def test_everything_a_session_did_is_named_and_taken_back(tree: Path, monkeypatch: pytest.MonkeyPatch, wide: int) -> None:
+    monkeypatch.setattr(snapshot, "_WIDE", wide)
     for name in NAMES:
         Path(os.fsdecode(os.fsencode(tree) + b"/" + name)).write_bytes(b"one\r\n\0" + name)
     (tree / "deep" / "er").mkdir(parents=True)
