@@ -7,8 +7,11 @@ import os
 import stat
 
 from amem.sandbox.spec import PATH, Bind, Identity, is_below
-from amem.sandbox.worktree import Setting, expanded, followed, gitdir_of
-from amem.typed import Mapping
+from amem.sandbox.worktree import gitdir_of
+from amem.typed import TYPE_CHECKING, Mapping
+
+if TYPE_CHECKING:
+    from amem.sandbox.gitconfig import Setting
 
 _EXTRA_PROGRAMS = ("/run/current-system/sw/bin", "/run/current-system/profile/bin", "/nix/var/nix/profiles/default/bin")
 """Where Nix and Guix keep what others have in /usr/bin."""
@@ -121,8 +124,9 @@ def _first(folders: tuple[str, ...], names: tuple[str, ...]) -> str | None:
 
 def git_settings(home: str, config_home: str | None, tree: str) -> dict[tuple[str, str], str]:
     """What the owner's own git configuration says of a work tree, by section and key. Read by hand: a program named there must not run."""
+    from amem.sandbox.gitconfig import followed
 
-    def applies(setting: Setting) -> bool:
+    def applies(setting: "Setting") -> bool:
         return _is_for(setting, os.path.realpath(home), tree)
 
     return {
@@ -142,11 +146,13 @@ def git_identity(found: Mapping[tuple[str, str], str]) -> Identity | None:
 
 def git_hooks(found: Mapping[tuple[str, str], str], home: str, tree: str) -> tuple[str, ...]:
     """The folder of hooks below a work tree that the owner's settings name; none for one elsewhere."""
+    from amem.sandbox.gitconfig import expanded
+
     path = os.path.normpath(os.path.join(tree, expanded(found.get(("core", "hookspath"), "/"), home)))
     return (os.path.relpath(path, tree),) if is_below(path, tree) and path != tree else ()
 
 
-def _is_for(setting: Setting, home: str, tree: str) -> bool:
+def _is_for(setting: "Setting", home: str, tree: str) -> bool:
     """Whether an `includeIf` by git directory is for a tree. What is included by branch or remote is for none."""
     kind, _, pattern = setting.sub.partition(":")
     if kind not in ("gitdir", "gitdir/i"):

@@ -11,14 +11,11 @@ import stat
 
 from amem.errors import SandboxError
 from amem.sandbox.spec import CONFIG_NAMES, Tree, is_below
-from amem.typed import Callable, Iterator, NamedTuple
+from amem.typed import Iterator, NamedTuple
 
-_MOST_BYTES = 1 << 20
 _MOST_FOLDERS = 4096
 """Folders in which other git directories may lie that are looked into; a launch is refused where there are more: what is not seen is not
 protected."""
-_MOST_INCLUDED = 64
-"""Files of configuration that one is followed through."""
 _MOST_LINKS = 256
 _PROGRAMS = frozenset(
     "askpass clean cmd command driver editor external fsmonitor helper pager process program smudge sshcommand textconv update".split()  # noqa: SIM905
@@ -215,6 +212,8 @@ def _is_submodule(gitdir: str, root: str) -> bool:
     places = [index for index, part in enumerate(parts[:-1]) if part == "modules"]
     if not any(parts[index - 1] == ".git" or parts[index - 2] == "worktrees" for index in places) or not _is_git_dir(gitdir):
         return False
+    from amem.sandbox.gitconfig import settings
+
     named = [
         each.value for each in settings(_read(os.path.join(gitdir, "config")) or "") if (each.section, each.key) == ("core", "worktree")
     ]
@@ -296,6 +295,8 @@ def _within(gitdir: str, name: str) -> Iterator[str]:
 def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
     """What git runs or reads within the tree: a folder of hooks and what its links lead to, the programs of a configuration, and more
     configuration, which may name others."""
+    from amem.sandbox.gitconfig import expanded, followed
+
     hooks, home = [os.path.join(gitdir, "hooks")], os.path.expanduser("~")
     found = [folder for folder in hooks if os.path.islink(folder)]
     for config in ("config", "config.worktree"):
@@ -315,6 +316,12 @@ def _obeyed(gitdir: str, root: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.relpath(path, root) for path in paths if is_below(path, root) and path != root))
 
 
+def _read(path: str) -> str | None:
+    from amem.sandbox import gitconfig  # a tree without git needs none of it
+
+    return gitconfig.read(path)
+
+
 def _links(folder: str) -> list[str]:
     """Where the links in a folder lead, in one step."""
     try:
@@ -322,117 +329,6 @@ def _links(folder: str) -> list[str]:
             return [os.path.join(folder, os.readlink(entry.path)) for entry in itertools.islice(entries, _MOST_LINKS) if entry.is_symlink()]
     except OSError:
         return []
-
-
-class Setting(NamedTuple):
-    """One line of a git configuration."""
-
-    file: str
-    """Where it stands."""
-    section: str
-    sub: str
-    """The section's second part: a name, or the condition of an `includeIf`."""
-    key: str
-    value: str
-
-    def included(self, home: str | None = None) -> str | None:
-        """The file that this line includes; None where it includes none, or one in a home that is not known."""
-        if self.section not in ("include", "includeif") or self.key != "path":
-            return None
-        path = self.value if home is None else expanded(self.value, home)
-        return None if path.startswith("~") else os.path.join(os.path.dirname(self.file), path)
-
-
-def expanded(path: str, home: str) -> str:
-    """A path of a configuration, where `~` is the owner's home; another user's stays as it is."""
-    return os.path.join(home, path[2:]) if path.startswith("~/") else path
-
-
-def followed(
-    path: str, home: str | None = None, applies: Callable[[Setting], bool] = lambda setting: True, seen: set[str] | None = None
-) -> Iterator[Setting]:
-    """The settings of a git configuration and of those that it includes, in their order, each file once.
-
-    `applies`: whether a conditional one counts. Any does, where it is asked what git may obey.
-    """
-    seen = set() if seen is None else seen
-    if path in seen or len(seen) >= _MOST_INCLUDED:
-        return
-    seen.add(path)
-    text = _read(path)
-    if text is None and os.path.lexists(path):
-        text = _read(os.path.realpath(path))
-    for setting in settings(text or "", path):
-        yield setting
-        further = setting.included(home)
-        if further is not None and (setting.section == "include" or applies(setting)):
-            yield from followed(further, home, applies, seen)
-
-
-def settings(config: str, file: str = "") -> Iterator[Setting]:
-    """The settings of a text, in their order, as git-config(1) has the syntax; those without a value are left out."""
-    section = sub = ""
-    lines = iter(config.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"))
-    for line in lines:
-        line = line.strip(_BLANK)
-        if line.startswith("["):
-            words, line = _quoted(line[1:], "]", iter(()))
-            section, sub = _head(words)
-        key, equals, text = line.partition("=")
-        if equals and not key.lstrip(_BLANK).startswith(("#", ";")):
-            yield Setting(file, section, sub, key.strip(_BLANK).lower(), _quoted(text.lstrip(_BLANK), "#;", lines)[0])
-
-
-def _head(words: str) -> tuple[str, str]:
-    """A section and its second part, which in the old way of writing stands behind a dot, in small letters."""
-    section, *sub = words.split(None, 1) or [""]
-    if not sub:
-        section, *sub = section.lower().split(".", 1)
-    return section.lower(), sub[0] if sub else ""
-
-
-_BLANK = " \t\v\f\r"
-_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
-
-
-def _quoted(text: str, ends: str, more: Iterator[str]) -> tuple[str, str]:
-    """A text without its quotes and escapes, up to one of these marks outside of quotes; and what is behind that.
-
-    `more`: the lines that it goes on with, where it ends with a backslash.
-    """
-    found: list[str] = []
-    quoted, kept, at = False, 0, 0
-    while at < len(text) and (quoted or text[at] not in ends):
-        mark = text[at]
-        at += 1
-        if mark == '"':
-            quoted = not quoted
-        elif mark == "\\" and at == len(text):
-            text, at = next(more, ""), 0
-            continue
-        elif mark == "\\":
-            found.append(_ESCAPED.get(text[at], text[at]))
-            at += 1
-        else:
-            found.append(mark)
-        if quoted or mark not in _BLANK:
-            kept = len(found)
-    return "".join(found[:kept]), text[at + 1 :]
-
-
-def _read(path: str) -> str | None:
-    """The text of a small regular file, opened without following a link or waiting for anybody; None for anything else."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(fd)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
-            return None
-        return os.read(fd, _MOST_BYTES).decode(errors="surrogateescape")
-    finally:
-        os.close(fd)
 
 
 # What a session may have left
