@@ -82,6 +82,22 @@ def stands(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
     return found
 
 
+def held(workdir: str, tree: Tree, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """The files and folders that a session finds read-only, and how they are."""
+    paths = [os.path.join(workdir, name) for name in (*names, *tree.names)]
+    paths += [os.path.join(tree.common, name) for name in tree.common_names] if tree.common is not None else []
+    return {path: found for path in paths if (found := stamp(path))}
+
+
+def stamp(path: str) -> tuple[int, ...]:
+    """Device, inode and change time of what stands there; nothing where nothing does."""
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return ()
+    return about.st_dev, about.st_ino, about.st_ctime_ns
+
+
 def marks(place: Place, tree: Tree, names: tuple[str, ...] = ()) -> dict[str, str]:
     """What the host's programs may run or obey, as it is now, by its name below the work tree (`worktree.marks`).
 

@@ -53,6 +53,13 @@ OWN_TREE = (
 )
 
 
+REPLACED = (
+    "{named}: changed outside while the session ran; where a program replaced it (as `git config` and some editors do), the session could "
+    "write it from then on: read it before a program obeys it"
+)
+"""What was mounted on a name to keep it read-only inside goes when the host gives that name to another file (rename(2)); and an inode's
+number can be another file's by then."""
+
 MOVED = "{path} was moved, replaced or deleted while the session ran: what it left there for programs to obey was not looked for"
 
 
@@ -383,6 +390,8 @@ class Before(NamedTuple):
     """What programs of the host obey in the tree, by path, and a hash of each."""
     stands: dict[str, tuple[int, int]]
     """Which folder stands at the path of each tree: device and inode."""
+    held: dict[str, tuple[int, ...]]
+    """Each file or folder that is read-only inside, and how it was."""
 
     def moved(self, path: str) -> bool:
         """Is another folder there by now, or none?"""
@@ -392,7 +401,8 @@ class Before(NamedTuple):
 def _before(ready: Prepared) -> Before:
     moment = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     marks = care.marks(ready.plan.place, ready.tree, ready.spec.protect)
-    return Before(moment, marks, care.stands(ready.plan.writable))
+    held = care.held(ready.spec.workdir, ready.tree, ready.spec.protect) if ready.plan.backend.confined else {}
+    return Before(moment, marks, care.stands(ready.plan.writable), held)
 
 
 def _tell_left(sitting: "Sitting", before: Before) -> None:
@@ -406,6 +416,8 @@ def _tell_left(sitting: "Sitting", before: Before) -> None:
     known = worktree.changed(before.marks, after)
     outcome.changed, told = left.report(ready.spec.workdir, trees, known, left.Moment(*before.moment), old=ready.tree.git_dirs)
     outcome.notes += [*(MOVED.format(path=path) for path in sorted(moved)), *told]
+    if replaced := [path for path, was in before.held.items() if care.stamp(path) not in (was, ())]:
+        outcome.notes.append(REPLACED.format(named=", ".join(sorted(replaced))))
 
 
 def _remarks(sitting: "Sitting", settings: Settings, running: "Running") -> Iterator[str]:

@@ -1,9 +1,13 @@
 """What a session leaves for programs of the host to obey does not go unsaid, and does not void the next session's protection."""
 
+import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+import pytest
 
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Place, confinement, place, provider
@@ -25,6 +29,35 @@ def test_a_redirection_of_git_is_told_and_then_refused(place: Place, provider: R
     again = place.launch("--", "sh", "-c", "echo done")
     assert (again.code, again.out) == (125, "")
     assert f"{Path(place.tree, '.git/commondir')} would have git obey another configuration" in again.err
+
+
+WRITE_ON = "echo >> .git/config || echo held; echo > ready; cat go; echo '[evil]' >> .git/config && echo wrote"
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_protected_file_that_the_host_replaced_meanwhile_is_told_to_be_no_longer_so(
+    place: Place, provider: Running, replaced: bool
+) -> None:
+    """The kernel takes a mount away with the name that it was on, in every namespace."""
+    place.destination(provider.url)
+    git = {"PATH": "/usr/bin:/bin", "HOME": str(place.base)}
+    subprocess.run(["git", "init", "-q", str(place.tree)], check=True, env=git)
+
+    def meanwhile() -> None:
+        (place.tree / "ready").read_text()  # once the session runs
+        if replaced:
+            subprocess.run(["git", "-C", str(place.tree), "config", "branch.x.remote", "origin"], check=True, env=git)
+        (place.tree / "go").write_text("")
+
+    for name in ("ready", "go"):
+        os.mkfifo(place.tree / name)
+    host = threading.Thread(target=meanwhile)
+    host.start()
+    done = place.launch("--", "sh", "-c", WRITE_ON)
+    host.join()
+    assert done.out == ("held\nwrote\n" if replaced else "held\n"), done.err
+    assert ("changed outside while the session ran" in done.err) is replaced
+    assert not replaced or f"{place.tree}/.git/config: " in done.err
 
 
 PROGRAMS = ("git", "rm", "busctl", "sleep", "sh", "env", "python3")
