@@ -214,8 +214,11 @@ def _logs(context: Context, id: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _state(row: dict[str, Any]) -> str:
-    """`running`, `ended`, or the exit code and why."""
-    return row["state"] if not row.get("exit") and not row.get("reason") else f"{row.get('exit', '')} {row.get('reason', '')}".strip()
+    """`running`, `ended`, the word for what ended it, or the exit code; a sentence about a sandbox that could not be made is for `show`."""
+    reason, code = row.get("reason"), row.get("exit")
+    if reason and reason != "harness" and " " not in reason:
+        return str(reason)
+    return f"exit {code}" if code else str(row["state"])
 
 
 def _snapshots(context: Context, id: str) -> "Store":

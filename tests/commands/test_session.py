@@ -12,7 +12,9 @@ ROW = {
     "auth": "gateway", "destination": "llmao", "label": "restricted", "ceiling": "restricted", "handling": "restricted", "domain": "dom-me",
     "workdir": "/tree", "pid": 1, "started_at": "2026-11-30T14:20:00.000Z",
 }  # fmt: skip
-BACKENDS = {"ses-0000000a": "unconfined", "ses-0000000b": "namespaces", "ses-0000000c": "relay"}
+BACKENDS = {
+    f"ses-0000000{end}": name for end, name in zip("abcde", ("unconfined", "namespaces", "relay", "image", "namespaces"), strict=True)
+}
 
 
 def test_a_list_names_how_each_session_was_confined_and_how_it_ended_in_eighty_columns(
@@ -25,6 +27,8 @@ def test_a_list_names_how_each_session_was_confined_and_how_it_ended_in_eighty_c
     ended = {"ended_at": "2026-11-30T14:30:00.000Z"}
     meter.end_session(root, "ses-0000000a", exit=0, reason=None, **ended)
     meter.end_session(root, "ses-0000000b", exit=4, reason="no_handoff", **ended)
+    meter.end_session(root, "ses-0000000d", exit=7, reason="harness", **ended)
+    meter.end_session(root, "ses-0000000e", exit=125, reason="sandbox: clone: no user namespaces are allowed", **ended)
     capsys.readouterr()
     assert run(["--root", str(root.path), "session", "list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
@@ -32,4 +36,4 @@ def test_a_list_names_how_each_session_was_confined_and_how_it_ended_in_eighty_c
     assert all(len(line) <= 80 for line in lines)
     found = {line.split()[0]: (line.split()[2], " ".join(line.split()[7:])) for line in lines}
     assert {id: backend for id, (backend, _) in found.items()} == BACKENDS
-    assert [found[id][1] for id in BACKENDS] == ["ended", "4 no_hando…", "lost"]
+    assert [found[id][1] for id in BACKENDS] == ["ended", "no_handoff", "lost", "exit 7", "exit 125"]
