@@ -43,9 +43,12 @@ CONFIG_NAMES = (
     ".nvimrc",
     ".nvim.lua",
     ".dir-locals.el",
+    ".dir-locals-2.el",
+    ".helix",
     ".devcontainer",
     ".envrc",
     ".husky",
+    ".jj/repo/config.toml",
 )
 """By what a harness, an editor or a shell on the host configures itself. `--allow-config-writes` leaves these out."""
 

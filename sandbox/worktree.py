@@ -39,6 +39,7 @@ WATCHED = (
     ".lefthook.yml",
     "mise.toml",
     ".mise.toml",
+    ".tool-versions",
     ".env",
     ".autoenv",
     ".autoenv.zsh",

@@ -39,7 +39,7 @@ _MODULES: frozenset[str] = frozenset(("",))
 """In place of names, below a folder where git keeps repositories of submodules."""
 _WORKTREES: frozenset[str] = frozenset(("", "modules"))
 """The same, where it keeps what is linked work trees' own: their submodules' repositories."""
-_KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",)}
+_KEEPERS = {".git": worktree.GIT_OBEYS, ".hg": ("hgrc",), ".jj": ("repo/config.toml",)}
 """What keeps versions, and what it obeys."""
 _ASKED_FOR = {names: names | {*_KEEPERS, "HEAD"} for names in (_NAMES, _REPOSITORIES)}
 """What a file must be called to be looked at, where not every one is: next to none of a large tree is."""
