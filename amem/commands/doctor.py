@@ -94,15 +94,12 @@ def _as_far_as_it_goes(context: Context, area: str, lines: Iterator[Line]) -> It
     except AmemError as error:
         yield Line(area, "look", "missing", error.message, error.hint or "")
     except (OSError, database.Error) as error:
-        listing = f"ls -la {shlex.quote(str(context.where.state))}"
-        yield Line(area, "look", "missing", f"not to the end: {error}", _room(context) if _no_damage(error) else listing)
+        yield Line(area, "look", "missing", f"not to the end: {error}", _looked(context, error))
 
 
-def _no_damage(error: Exception) -> bool:
-    """Whether SQLite was kept from looking, by a full disk above all, and found nothing wrong: that has a class of its own."""
-    from amem.settings import database
-
-    return isinstance(error, database.OperationalError)
+def _looked(context: Context, error: Exception) -> str:
+    """The command that shows what kept the doctor from looking; of a full disk SQLite may say no more than that it could not write."""
+    return _room(context) if any(word in str(error) for word in ("full", "disk I/O")) else f"ls -la {shlex.quote(str(context.where.state))}"
 
 
 def _room(context: Context) -> str:
@@ -267,11 +264,14 @@ def _databases(context: Context) -> Iterator[Line]:
     for path in (context.root.index, context.root.usage, context.root.ledger):
         if not path.exists():
             continue
+        if not path.is_file():
+            yield Line("root", path.name, "missing", f"{path} is no file", f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.away')}")
+            continue
         try:
             why = database.damage(path)
             held = "" if why else ", ".join(f"{count} {name}" for name, count in _counts(path).items() if count) or "empty"
         except database.Error as error:
-            yield Line("root", path.name, "missing", f"it could not be looked at: {error}", _room(context))
+            yield Line("root", path.name, "missing", f"it could not be looked at: {error}", _looked(context, error))
             continue
         if why is None:
             yield Line("root", path.name, "ok", held)
@@ -349,6 +349,8 @@ def _disk(context: Context) -> Line:
     while not place.exists():
         place = place.parent
     about = os.statvfs(place)
+    if not about.f_blocks:
+        return Line("machine", "disk", "ok", f"the file system of {place} does not say what is free")
     free = about.f_bavail * about.f_frsize
     names = about.f_favail if about.f_files else LEAST_NAMES  # a file system that counts none says 0
     most = about.f_bfree * about.f_frsize if os.geteuid() == 0 else free  # root may use what is kept back from others

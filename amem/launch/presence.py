@@ -61,10 +61,14 @@ class Presence:
     def make_room(self) -> bool:
         """Give the reserve back where the disk has no more than that; True then. Only once nothing inside can write any more."""
         about = os.fstatvfs(self._descriptor)
-        if about.f_bavail * about.f_frsize > RESERVE_BYTES:
+        if not about.f_blocks or about.f_bavail * about.f_frsize > RESERVE_BYTES:  # some file systems do not say what they hold
             return False
-        os.ftruncate(self._descriptor, len(str(os.getpid())))
+        self.give_back()
         return True
+
+    def give_back(self) -> None:
+        """Give the reserve back: a quota leaves room that this user may not have."""
+        os.ftruncate(self._descriptor, len(str(os.getpid())))
 
     def asked(self) -> Stop | None:
         """What `amem session stop` asked for, if it did."""

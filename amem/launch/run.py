@@ -326,8 +326,22 @@ def confine(
             raise
         finally:
             sitting.presence.make_room()
-            meter.end_session(settings.root, ready.id, exit=outcome.exit, reason=outcome.reason, ended_at=clock.stamp(clock.now()))
+            _end_row(sitting, settings)
         return outcome
+
+
+def _end_row(sitting: "Sitting", settings: Settings) -> None:
+    """Keep how the session ended, on the reserve where there is no room but that. Raises the database's error."""
+    from amem.egress import meter
+
+    id, outcome, ended_at = sitting.ready.id, sitting.outcome, clock.stamp(clock.now())
+    try:
+        meter.end_session(settings.root, id, exit=outcome.exit, reason=outcome.reason, ended_at=ended_at)
+    except Exception as error:
+        if not _no_room(error):
+            raise
+        sitting.presence.give_back()
+        meter.end_session(settings.root, id, exit=outcome.exit, reason=outcome.reason, ended_at=ended_at)
 
 
 def _no_room(error: BaseException) -> bool:

@@ -103,7 +103,7 @@ REFUSED = {
         "No space left on device",
         "df -i",
     ),
-    "a database that cannot be": (MOUNTS, "mkdir $ROOT/state/usage.sqlite", "unable to open database file", "df -h"),
+    "a database that cannot be": (MOUNTS, "mkdir $ROOT/state/usage.sqlite", "unable to open database file", "doctor"),
     "read-only root": (
         MOUNTS,
         "mount --bind $ROOT $ROOT; mount -o remount,bind,ro $ROOT",
@@ -131,6 +131,22 @@ def test_doctor_calls_nothing_damaged_that_it_had_no_room_to_look_at(desk: Place
     assert "damaged" not in done.out and "move these files away" not in done.out, done.out
     why, hint = done.out.partition("missing: root / usage.sqlite: ")[2].splitlines()[:2]
     assert why.startswith("it could not be looked at") and hint.startswith("try: df -h "), done.out
+
+
+def test_doctor_shows_what_stands_where_a_database_should(desk: Place) -> None:
+    done = shaped(desk, MOUNTS, REFUSED["a database that cannot be"][1], desk.command("doctor"))
+    assert done.code == 1 and "damaged" not in done.out, done.out
+    why, hint = done.out.partition("missing: root / usage.sqlite: ")[2].splitlines()[:2]
+    path = desk.root / "state/usage.sqlite"
+    assert (why, hint) == (f"{path} is no file", f"try: mv {path} {path}.away"), done.out
+
+
+def test_a_file_system_that_does_not_say_what_is_free_is_taken_for_no_full_one(desk: Place) -> None:
+    ramfs = "cp -a $ROOT $DESK/saved; mount -t ramfs x $ROOT; cp -a $DESK/saved/. $ROOT"
+    done = launch(desk, MOUNTS, ramfs, "--json", "--", "sh", "-c", "exit 7")
+    assert (done.code, json.loads(done.out.splitlines()[0])["reason"], "is full" in done.err) == (7, "harness", False), done.err
+    doctor = shaped(desk, MOUNTS, ramfs, desk.command("doctor"))
+    assert doctor.code == 0 and "does not say what is free" in " ".join(doctor.out.split()), doctor.out
 
 
 def test_doctor_says_when_no_more_files_can_be_made(desk: Place) -> None:

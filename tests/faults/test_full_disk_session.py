@@ -3,9 +3,14 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from amem.egress import meter
+from amem.launch import presence, run
+from amem.settings import database
+from amem.settings.root import Root
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Place, confinement, provider
 
@@ -62,3 +67,26 @@ def test_it_can_be_stopped_while_the_disk_is_full(desk: Place, why: str) -> None
     assert session.returncode == 143 and "amem: the session was stopped" in err, err
     row = desk.amem("session", "show", stopped.json["stopped"][0], "--json").json
     assert (row["exit"], row["reason"]) == (143, "stopped")
+
+
+def test_where_a_quota_leaves_no_room_the_end_is_kept_on_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file system of this machine has quotas: the database is made to refuse for as long as the reserve is held."""
+    root = Root(tmp_path)
+    here = presence.Presence(root, "ses-00000001")
+    try:
+        ended: list[dict[str, object]] = []
+
+        def end_session(root: Root, session: str, **end: object) -> None:
+            if presence.mark(root, session).stat().st_size >= presence.RESERVE_BYTES:
+                raise database.OperationalError("database or disk is full")
+            ended.append({"session": session, **end})
+
+        monkeypatch.setattr(meter, "end_session", end_session)
+        sitting = SimpleNamespace(
+            ready=SimpleNamespace(id="ses-00000001"), presence=here, outcome=SimpleNamespace(exit=1, reason="disk_full")
+        )
+        assert not here.make_room(), "the disk itself has room"
+        run._end_row(sitting, SimpleNamespace(root=root))  # type: ignore[arg-type]
+    finally:
+        here.end()
+    assert [(end["session"], end["exit"], end["reason"]) for end in ended] == [("ses-00000001", 1, "disk_full")]
