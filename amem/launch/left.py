@@ -158,7 +158,9 @@ class _Look:
             return
         try:
             with os.scandir(fd) as entries:
-                for entry in itertools.takewhile(lambda _: self.left > 0, entries):
+                for entry in entries:
+                    if self.left <= 0:
+                        break
                     self.left -= 1
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder or files is None or entry.name in files:
