@@ -15,6 +15,7 @@ from amem.launch.snapshot import UNKEPT, Change, File, Store, is_folder, lies_in
 from amem.sandbox import calls, worktree
 
 CHANGED_SINCE = "changed since the session"
+SHARED = "it is as before, but the same file has another name (a hard link), in the tree or outside, which is as the session left it"
 _TICK_NS = 20_000_000
 """File systems take their times from a clock that moves in steps."""
 _USUAL_FOLDERS = (0o700, 0o755, 0o775)
@@ -42,8 +43,11 @@ def take_back(store: Store, session: str, changes: tuple[Change, ...], *, force:
                     elif now not in (change.after, UNKEPT, *((None,) if change.after == UNKEPT else ())) and not force:
                         kept[change.path] = CHANGED_SINCE
                     else:
+                        shared = change.before is not None and _is_shared(tree, change.path)
                         _put(tree, change.path, change.before, about.modes, content)
                         reverted.append(change.path)
+                        if shared:
+                            kept[change.path] = SHARED
                 except OSError as error:
                     kept[change.path] = (error.strerror or str(error)).lower()
         if opened := [change.path for change in changes if is_folder(change.before) and change.after == UNKEPT]:
@@ -115,6 +119,19 @@ def _now(tree: int, change: Change, ended_ns: int) -> File | None:
         return None
     finally:
         os.close(folder)
+
+
+def _is_shared(tree: int, path: str) -> bool:
+    """Has the file that stands there another name?"""
+    try:
+        fd = calls.open_beneath(tree, path, os.O_PATH | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        about = os.fstat(fd)
+    finally:
+        os.close(fd)
+    return stat.S_ISREG(about.st_mode) and about.st_nlink > 1
 
 
 def _put(tree: int, path: str, file: File | None, modes: Mapping[str, str], content: Callable[[File], bytes]) -> None:

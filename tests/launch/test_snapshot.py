@@ -22,7 +22,7 @@ from amem.errors import NotFoundError, UnavailableError
 from amem.launch import scanned, snapshot
 from amem.launch.scanned import MOST_BYTES
 from amem.launch.snapshot import Store
-from amem.launch.undo import _TICK_NS, remainder, repositories, take_back
+from amem.launch.undo import _TICK_NS, SHARED, remainder, repositories, take_back
 from amem.settings.root import Root
 
 NAMES = [
@@ -673,3 +673,15 @@ def test_git_is_told_of_a_folder_with_many_changes_as_a_whole(tree: Path, monkey
     assert {change.change for change in kept.changes("ses-1")} == {"added", "deleted"} and len(kept.changes("ses-1")) == 52
     take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
     assert listing(tree) == before
+
+
+def test_a_file_that_has_another_name_outside_is_told_to_be_as_the_session_left_it(tree: Path) -> None:
+    """What uv and pnpm install is one file with what their caches and the owner's other projects have."""
+    (tree / "own").write_text("before")
+    (tree.parent / "cache").write_text("before")
+    os.link(tree.parent / "cache", tree / "module.py")
+    kept = session(tree, "echo after > module.py; echo after > own")
+    reverted, why = take_back(kept, "ses-1", kept.changes("ses-1"), force=False)
+    assert (sorted(reverted), why) == (["module.py", "own"], {"module.py": SHARED})
+    assert [(tree / name).read_text() for name in ("own", "module.py")] == ["before", "before"]
+    assert (tree.parent / "cache").read_text() == "after\n"
