@@ -60,8 +60,8 @@ class Context:
         self.warnings: list[str] = []
         self.bounds: tuple[int, int] | None = None
         """Bytes of memory and number of tasks that everything inside may have together; None where PID 1 is no PID 1."""
-        self.shared = 0
-        """What `_shared_of_all` said when it started."""
+        self.shared, self.tables = 0, 0
+        """What `_of_all` said when it started."""
         self.adopted = False
         """No pid namespace ends what the harness leaves running: this process has to."""
         self.passing: list[int] = []
@@ -167,8 +167,9 @@ def _over_bounds(context: Context, bounds: tuple[int, int]) -> bool:
     looked at whose they are.
     """
     memory, tasks = _together(_resident)
-    came = max(0, _shared_of_all() - context.shared)
-    if memory + came > bounds[0]:
+    shared, tables = _of_all()
+    came = max(0, shared - context.shared)
+    if memory + came + max(0, tables - context.tables) > bounds[0]:
         memory = _memory(came)
     limit = "memory" if memory > bounds[0] else "processes" if tasks > bounds[1] + _OWN_TASKS else None
     if limit is not None:
@@ -194,9 +195,10 @@ def _resident(pid: str) -> int:
         return int(statm.read().split()[1]) * _PAGE_BYTES
 
 
-def _shared_of_all() -> int:
-    """Bytes of shared memory, of tmpfs files, of page tables and of swap in use on this machine, whoever has them."""
-    return _sizes("/proc/meminfo", b"Shmem:", b"PageTables:", b"SwapTotal:") - _sizes("/proc/meminfo", b"SwapFree:")
+def _of_all() -> tuple[int, int]:
+    """Bytes of shared memory, of tmpfs files and of swap in use on this machine, whoever has them, and of page tables."""
+    shared = _sizes("/proc/meminfo", b"Shmem:", b"SwapTotal:") - _sizes("/proc/meminfo", b"SwapFree:")
+    return shared, _sizes("/proc/meminfo", b"PageTables:")
 
 
 def _sizes(path: str, *names: bytes) -> int:
@@ -512,7 +514,8 @@ def _children() -> list[int]:
 
 
 def _bounds(context: Context, memory: int, tasks: int) -> None:
-    context.bounds, context.shared = (memory, tasks), _shared_of_all()
+    context.bounds = memory, tasks
+    context.shared, context.tables = _of_all()
 
 
 def _settle(context: Context) -> None:
