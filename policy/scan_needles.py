@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+_HEAD = 2
 _LIMIT = 50_000
 _WORD_LIMIT = 64
 """A longer word is looked at each time it comes, not remembered."""
@@ -23,10 +24,14 @@ class Needles:
     """Texts in plain form to look for, each by its longest part without a space: it stands in one word wherever the text stands."""
 
     def __init__(self, needles: Iterable[str]) -> None:
-        self._whole: dict[str, list[str]] = {}
+        whole: dict[str, list[str]] = {}
         for needle in sorted(set(needles)):
-            self._whole.setdefault(max(needle.split(), key=len), []).append(needle)
-        self._any = re.compile("|".join(map(re.escape, self._whole)))
+            whole.setdefault(max(needle.split(), key=len), []).append(needle)
+        self._heads: dict[str, list[tuple[str, list[str]]]] = {}
+        """The parts by their first two characters: a word that nobody has seen yet costs a look for each of its letters."""
+        for part, found in whole.items():
+            assert len(part) >= _HEAD, part
+            self._heads.setdefault(part[:_HEAD], []).append((part, found))
         self._known: dict[str, tuple[str, ...]] = {}
         self._dull: set[str] = set()
 
@@ -39,9 +44,12 @@ class Needles:
         return found
 
     def _learn(self, word: str) -> tuple[str, ...]:
-        held: tuple[str, ...] = ()
-        if self._any.search(word) is not None:
-            held = tuple(needle for part, whole in self._whole.items() if part in word for needle in whole)
+        heads, found = self._heads, set[str]()
+        for at in range(len(word) - _HEAD + 1):
+            for part, whole in heads.get(word[at : at + _HEAD], ()):
+                if word.startswith(part, at):
+                    found.update(whole)
+        held = tuple(found)
         if len(word) <= _WORD_LIMIT:
             if len(self._known) + len(self._dull) >= _LIMIT:
                 self._known, self._dull = {}, set()

@@ -321,6 +321,7 @@ class Rules:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
+        self._needs = [_need(rules, place) for place in range(max(len(rule.needs) for rule in rules))]
         self._known: dict[frozenset[str], tuple[tuple[str, re.Pattern[str]], ...]] = {}
 
     def hits(self, line: str) -> Iterator[Hit]:
@@ -338,8 +339,14 @@ class Rules:
             at += len(sentence) + 1
 
     def _learn(self, there: frozenset[str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        may = made(there)
-        holding = tuple((rule.cls, compiled(rule.pattern)) for rule in self._rules if not any(map(may.isdisjoint, rule.needs)))
+        concepts = made(there)
+        left = -1
+        for without, meeting in self._needs:
+            met = without
+            for concept in concepts:
+                met |= meeting.get(concept, 0)
+            left &= met
+        holding = tuple((rule.cls, compiled(rule.pattern)) for rule in _picked(self._rules, left))
         if len(self._known) >= _KNOWN_LIMIT:
             self._known.clear()
         self._known[there] = holding
@@ -347,6 +354,28 @@ class Rules:
 
 
 _KNOWN_LIMIT = 20_000
+
+
+def _need(rules: tuple[Rule, ...], place: int) -> tuple[int, dict[str, int]]:
+    """Of one group of each rule, a bit a rule: the rules that have no such group, and those that each concept meets it of.
+
+    Sentences often have concepts together that none had before: which rules they may meet is a few steps a concept, none a rule.
+    """
+    without, meeting = 0, dict[str, int]()
+    for number, rule in enumerate(rules):
+        if place >= len(rule.needs):
+            without |= 1 << number
+        else:
+            for concept in set(rule.needs[place]):
+                meeting[concept] = meeting.get(concept, 0) | 1 << number
+    return without, meeting
+
+
+def _picked(rules: tuple[Rule, ...], bits: int) -> Iterator[Rule]:
+    while bits:
+        lowest = bits & -bits
+        yield rules[lowest.bit_length() - 1]
+        bits ^= lowest
 
 
 def made(there: frozenset[str]) -> frozenset[str]:

@@ -101,6 +101,11 @@ def test_a_needle_that_is_in_a_text_is_there(text: str) -> None:
     assert {needle for needle in ALL if needle in low} <= _NEEDLES.there(low.split())
 
 
+@pytest.mark.parametrize("around", ["{}", "x{}", "{}x", "x{}x"])
+def test_every_needle_is_there_wherever_in_a_word_it_stands(around: str) -> None:
+    assert [needle for needle in sorted(ALL) if needle not in _NEEDLES.there(around.format(needle).split())] == []
+
+
 class _Everything(Needles):
     def there(self, words: Iterable[str]) -> set[str]:
         return set(ALL)
