@@ -60,7 +60,7 @@ class Stage:
             self.order(spec, plan)
         terminal = None
         if spec.interactive and os.isatty(0):
-            from amem.sandbox.run import Terminal
+            from amem.sandbox.terminal import Terminal
 
             terminal = Terminal(0)  # its modes and who has it are read before the harness can change them
         try:

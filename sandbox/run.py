@@ -9,10 +9,9 @@ import select
 import signal
 import socket
 import struct
-import termios
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from amem.errors import SandboxError
 from amem.sandbox import causes
@@ -23,6 +22,7 @@ from amem.typed import TYPE_CHECKING, Callable, Iterator
 
 if TYPE_CHECKING:
     from amem.sandbox.scope import Memory
+    from amem.sandbox.terminal import Terminal
 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """What the launcher receives and the harness gets."""
@@ -223,7 +223,7 @@ class Running:
         late = False
         self._waiting = True
         try:
-            with _wakeup() as wake, _shared(self._terminal):
+            with _wakeup() as wake, self._terminal.shared() if self._terminal is not None else nullcontext():
                 self._loop(wake, on_output, deadline)
                 late = self.exit_code is None and self._linked
                 if late:
@@ -364,88 +364,3 @@ def _wakeup() -> Iterator[socket.socket]:
 
 def _noted(number: int, frame: object) -> None:
     """The wakeup descriptor carries it."""
-
-
-class Terminal:
-    """The terminal the launcher shares with the harness, and who has it: the harness (lent), the launcher, or the shell."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self._group = os.getpgrp()
-        self.lent = self.is_ours()
-        """The harness starts in the foreground where the launcher does: not with `&`."""
-        self._saved = termios.tcgetattr(fd) if self.lent else None
-        """In the background a terminal has the modes of its shell's line editor; the job's are those it comes to the front with."""
-        self._waits = os.get_blocking(fd)
-
-    @property
-    def in_background(self) -> bool:
-        """Does the session run on while the shell has the terminal?"""
-        return not self.lent
-
-    def is_ours(self) -> bool:
-        """Is the launcher's own job in the foreground?"""
-        try:
-            return os.tcgetpgrp(self.fd) == self._group
-        except OSError:  # the terminal of another session (setsid), or gone
-            return False
-
-    def lend(self) -> bool:
-        """The harness may have it, if the shell has given it to the launcher."""
-        if not self.lent and self.is_ours():
-            self.lent = True
-            self._saved = self._saved or termios.tcgetattr(self.fd)
-        return self.lent
-
-    def came_back(self) -> bool:
-        """Has the shell put the job back in front since it went on in the background?"""
-        return not self.lent and self.is_ours()
-
-    def take_back(self) -> None:
-        """Foreground and modes as the launcher found them, whatever the harness left; not from a shell that has it by now."""
-        if not (self.lent or self.is_ours()):
-            return
-        self.lent = False
-        with suppress(OSError, termios.error):  # the terminal may be gone: then there is nothing to give back
-            os.tcsetpgrp(self.fd, self._group)
-            termios.tcflow(self.fd, termios.TCOON)  # else output that was stopped inside stays so, the shell's too, and is waited for below
-            if self._saved is not None:
-                termios.tcsetattr(self.fd, termios.TCSADRAIN, self._saved)
-            os.set_blocking(self.fd, self._waits)
-
-    def suspend(self, wants_terminal: bool) -> None:
-        """The harness stopped: stop the whole job, as its shell expects."""
-        theirs = termios.tcgetattr(self.fd) if self.lent else None
-        self.take_back()
-        if wants_terminal:
-            self._wait_for_foreground()
-        else:
-            os.kill(0, signal.SIGSTOP)
-        # Continued by `fg` or `bg`.
-        if theirs is not None and self.is_ours():
-            termios.tcsetattr(self.fd, termios.TCSADRAIN, theirs)
-
-    def _wait_for_foreground(self) -> None:
-        """Stop the job unless it is in front by now; the kernel looks and stops in one step, so a `fg` of that moment is not lost."""
-        before = signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-        try:
-            termios.tcdrain(self.fd)  # POSIX: a process of a background group gets SIGTTOU
-        except termios.error as error:
-            if error.args[0] == errno.EIO:  # an orphaned job, which the kernel does not stop
-                os.kill(0, signal.SIGSTOP)
-        finally:
-            signal.signal(signal.SIGTTOU, before)
-
-
-@contextmanager
-def _shared(terminal: Terminal | None) -> Iterator[None]:
-    """Give the terminal back at the end, whatever happens; a background job may do so while SIGTTOU is ignored."""
-    if terminal is None:
-        yield
-        return
-    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        terminal.take_back()
-        signal.signal(signal.SIGTTOU, before if before is not None else signal.SIG_DFL)

@@ -232,7 +232,7 @@ def test_shell_inside_has_job_control(terminal: Terminal) -> None:
 
 FOREGROUND = """
 import os, signal, sys
-from amem.sandbox.run import Terminal
+from amem.sandbox.terminal import Terminal
 child = os.fork()
 if child == 0:
     os.setpgid(0, 0)
