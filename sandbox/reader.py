@@ -58,14 +58,18 @@ def names(folder: str, name: str = ".") -> list[str]:
 
 
 def remove(folder: str) -> None:
-    """Take away a tree that a sandbox wrote, as far as that can be done. `shutil.rmtree` of Python 3.11 and 3.12 recurses: it ends with
-    a tree of a thousand levels, and its caller with it."""
+    """Take away a tree that a sandbox wrote, folders that it closed too, as far as that can be done. `shutil.rmtree` of Python 3.11 and
+    3.12 recurses: it ends with a tree of a thousand levels, and its caller with it."""
     import subprocess
 
     from amem.sandbox.surroundings import HOST_PATH
 
-    words = ["rm", "-rf", "--", os.path.abspath(folder)]
-    subprocess.run(words, env={"PATH": HOST_PATH}, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    path = os.path.abspath(folder)
+    remove, unlock = ["rm", "-rf", "--", path], ["chmod", "-R", "u+rwX", "--", path]  # neither follows a link that it comes upon below
+    for words in (remove, unlock, remove):
+        if not os.path.isdir(path) or os.path.islink(path):
+            return
+        subprocess.run(words, env={"PATH": HOST_PATH}, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def open_beneath(folder: str, name: str, flags: int) -> int:

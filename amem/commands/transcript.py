@@ -95,7 +95,7 @@ def show(context: Context, session: str, span: tuple[int, int], uncited: bool, u
 @flags.dry_run
 @click.pass_obj
 def sweep(context: Context, domain: str | None, at: datetime | None, dry_run: bool) -> int:
-    """Drop transcripts and contexts whose time is up. Turns that active entries cite stay as their excerpts."""
+    """Drop transcripts, contexts and private homes whose time is up. Turns that active entries cite stay as their excerpts."""
     from amem.launch.presence import is_running
     from amem.memory.transcripts import sweep as swept
 
@@ -110,17 +110,17 @@ def sweep(context: Context, domain: str | None, at: datetime | None, dry_run: bo
         dry_run=dry_run,
     )
     kept = [{"session": session, "turn": n, "entry": entry} for session, n, entry in found.kept]
-    dropped = {"transcripts": list(found.transcripts), "contexts": list(found.contexts), "sources": []}
+    dropped = {"transcripts": list(found.transcripts), "contexts": list(found.contexts), "homes": list(found.homes), "sources": []}
     if context.flags.json:
         print_json({"kept": kept, "dropped": dropped})
         return exits.DONE
     would = "would be " if dry_run else ""
-    for what in ("transcripts", "contexts"):
+    for what, called in (("transcripts", "transcript"), ("contexts", "decision contexts"), ("homes", "private home")):
         for id in dropped[what]:
-            print(f"{id}: its {what[:-1] if what == 'transcripts' else 'decision contexts'} {would}dropped")
+            print(f"{id}: its {called} {would}dropped")
     for one in kept:
         print(f"{one['session']}#{one['turn']}: {'would stay' if dry_run else 'stays'}, cited by {one['entry']}")
-    if not found.transcripts and not found.contexts:
+    if not any(dropped.values()):
         print("nothing is past its time", file=sys.stderr)
     return exits.DONE
 

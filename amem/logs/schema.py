@@ -209,6 +209,8 @@ class TranscriptSwept(Event):
     """The turns that stay, because entries cite them."""
     contexts: bool | None = None
     """It is the session's decision contexts that are dropped."""
+    home: bool | None = None
+    """It is the session's private home that is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ session's label by that, as `get` does. Excerpts are no files of their own: what
 under the same rule, so that an entry's demotion or erasure takes its excerpts out of service with it.
 """
 
+import errno
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from amem.egress import contexts
+from amem.egress import contexts, reading
 from amem.errors import ConflictError, NotFoundError, RefusedError
 from amem.logs.schema import MemoryAct, MemoryRead, TranscriptSwept
 from amem.memory.held import act
@@ -33,6 +34,7 @@ from amem.record.rows import Filter
 from amem.record.sealed import Sealer
 from amem.record.store import digest
 from amem.record.transcripts import Kept
+from amem.sandbox.reader import remove
 from amem.typed import Any, NamedTuple
 
 CITATION = re.compile(r"transcript:(ses-[0-9a-z]{8})#([0-9]{1,7})(?:-([0-9]{1,7}))?(?![0-9-])", re.ASCII)
@@ -73,6 +75,8 @@ class Swept:
     """Sessions whose transcripts, but for that, were dropped."""
     contexts: tuple[str, ...] = ()
     """Sessions whose decision contexts were dropped."""
+    homes: tuple[str, ...] = ()
+    """Sessions whose private homes were dropped: a harness's own transcript lies there, and what else it kept."""
 
 
 def listed(memory: Memory, session: Session, domains: Sequence[str], of: str | None = None) -> list[Kept]:
@@ -170,6 +174,7 @@ def sweep(
     kept: list[tuple[str, int, str]] = []
     swept: list[str] = []
     dropped: list[str] = []
+    homes: list[str] = []
     for domain in domains:
         days = memory.grants.domains[domain].transcript_retention_days
         due = [
@@ -192,7 +197,13 @@ def sweep(
                 act(memory, session, request.ERASE, domain, folder.name)
                 memory.append(_swept(memory, session, domain, folder.name, contexts=True))
                 shutil.rmtree(folder)
-    return Swept(kept=tuple(kept), transcripts=tuple(swept), contexts=tuple(dropped))
+        for folder in _expired_homes(memory, domain, days, at, running):
+            homes.append(folder.name)
+            if not dry_run:
+                act(memory, session, request.ERASE, domain, folder.name)
+                memory.append(_swept(memory, session, domain, folder.name, home=True))
+                _take_away(folder)
+    return Swept(kept=tuple(kept), transcripts=tuple(swept), contexts=tuple(dropped), homes=tuple(homes))
 
 
 def prune(memory: Memory, session: Session, note: Callable[[str], None]) -> None:
@@ -283,10 +294,11 @@ def _leave(memory: Memory, session: Session, kept: Kept, stay: list[transcripts.
 
 
 def _swept(
-    memory: Memory, session: Session, domain: str, of: str, *, turns: tuple[int, ...] = (), contexts: bool | None = None
-) -> TranscriptSwept:
+    memory: Memory, session: Session, domain: str, of: str, *, turns: tuple[int, ...] = (), contexts: bool | None = None,
+    home: bool | None = None,
+) -> TranscriptSwept:  # fmt: skip
     at = clock.stamp(memory.clock())
-    return TranscriptSwept(at=at, session=of, domain=domain, principal=session.principal, turns=turns, contexts=contexts)
+    return TranscriptSwept(at=at, session=of, domain=domain, principal=session.principal, turns=turns, contexts=contexts, home=home)
 
 
 def _expired_contexts(memory: Memory, domain: str, days: int, at: datetime, running: Callable[[str], bool]) -> Iterator[Path]:
@@ -295,9 +307,32 @@ def _expired_contexts(memory: Memory, domain: str, days: int, at: datetime, runn
         if folder.is_symlink() or not folder.is_dir() or running(folder.name):
             continue
         last = [call["at"] for call in contexts.read(folder)[-1:] if isinstance(call, dict) and isinstance(call.get("at"), str)]
-        head = Kept(folder, folder.name, domain, "", memory.grants.domains[domain].default, last[0] if last else "", 0)
-        try:
-            if head.expires_at(days) <= at:
-                yield folder
-        except ValueError:
+        if _is_past(memory, folder, domain, last[0] if last else "", days, at):
+            yield folder
+
+
+def _expired_homes(memory: Memory, domain: str, days: int, at: datetime, running: Callable[[str], bool]) -> Iterator[Path]:
+    """The private homes of a domain's sessions that ended, or of which nothing is known but their start, so long ago."""
+    of_domain = {row["id"]: row for row in reading.sessions(memory.root) if row["domain"] == domain}
+    for folder in sorted(memory.root.homes.glob("ses-*")):
+        row = of_domain.get(folder.name)
+        if row is None or folder.is_symlink() or not folder.is_dir() or running(folder.name):
             continue
+        if _is_past(memory, folder, domain, row.get("ended_at") or row["started_at"], days, at):
+            yield folder
+
+
+def _is_past(memory: Memory, path: Path, domain: str, stamp: str, days: int, at: datetime) -> bool:
+    """Whether what was kept then is past its time; what has no time of its own never is."""
+    head = Kept(path, path.name, domain, "", memory.grants.domains[domain].default, stamp, 0)
+    try:
+        return head.expires_at(days) <= at
+    except ValueError:
+        return False
+
+
+def _take_away(home: Path) -> None:
+    """Remove a private home. Raises OSError where something of it stays."""
+    remove(str(home))
+    if home.exists():
+        raise OSError(errno.EACCES, "cannot be removed whole", str(home))

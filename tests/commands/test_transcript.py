@@ -131,7 +131,7 @@ def test_sweep_and_erase_say_what_they_do(amem: Run, root: Root, kept: None) -> 
     code, out, _ = amem("sweep", "--at", "2027-01-01", "--json")
     assert json.loads(out) == {
         "kept": [{"session": SESSION, "turn": 2, "entry": entry}],
-        "dropped": {"transcripts": [SESSION, OTHER], "contexts": [], "sources": []},
+        "dropped": {"transcripts": [SESSION, OTHER], "contexts": [], "homes": [], "sources": []},
     }  # fmt: skip
     assert "swept" in amem("list")[1]
     code, out, _ = amem("erase", SESSION, "--why", "customers", "--dry-run", "--json")

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amem.egress import meter
 from amem.errors import ConflictError, NotFoundError, RefusedError
 from amem.memory import demote, read, t0
 from amem.memory import erase as erasing
@@ -321,3 +324,40 @@ def test_a_text_that_is_no_utf_8_is_kept(memory: Memory) -> None:
         memory, turns=[{"n": 1, "role": "user", "text": "a\ud800b", "tools": [{"name": os.fsdecode(b"\xff"), "arguments": "\udc80"}]}]
     )
     assert [row["text"] for row in transcripts.rows(kept)] == ["a?b"]
+
+
+ROW = {
+    "harness": "claude", "auth": "key", "destination": "anthropic", "backend": "namespaces", "label": "public", "ceiling": "internal",
+    "handling": "internal", "domain": "dom-me", "workdir": "/tree", "started_at": stamp(NOW),
+}  # fmt: skip
+
+
+def homes(memory: Memory, *ids: str) -> list[Path]:
+    made = []
+    with closing(meter.connect(memory.root.usage)) as usage:
+        for id in ids:
+            meter.enter_session(usage, {"id": id, **ROW})
+            home = memory.root.homes / id
+            (home / ".claude").mkdir(parents=True)
+            (home / ".claude" / "words.jsonl").write_text("turn 1")
+            made.append(home)
+    return made
+
+
+def test_a_sweep_drops_the_private_homes_of_sessions_that_are_past_their_time(memory: Memory) -> None:
+    _, lost, runs, link = homes(memory, SES, "ses-0123abce", "ses-0123abcf", "ses-0123abcg")
+    meter.end_session(memory.root, SES, exit=0, reason="", ended_at=stamp(NOW + timedelta(days=3)))
+    (memory.root.homes / "ses-unknown0").mkdir()
+    shutil.rmtree(link)
+    link.symlink_to(runs)
+
+    def found(days: int, **more: Any) -> tuple[str, ...]:
+        return sweep(memory, owner(memory), days=days, running=lambda id: id == runs.name, **more).homes
+
+    assert found(29) == ()
+    assert found(31, dry_run=True) == (lost.name,) and lost.exists()
+    assert found(31) == (lost.name,)
+    assert found(34) == (SES,)
+    assert [path.name for path in sorted(memory.root.homes.iterdir())] == [runs.name, link.name, "ses-unknown0"]
+    assert [(line["session"], line["home"]) for line in lines(memory, "transcripts")] == [(lost.name, True), (SES, True)]
+    assert found(34) == () and (runs / ".claude").exists()

@@ -70,3 +70,16 @@ def test_a_tree_of_any_depth_is_taken_away(tmp_path: Path) -> None:
     os.close(folder)
     remove(str(top))
     assert not top.exists()
+
+
+def test_a_folder_that_a_session_closed_is_taken_away_and_what_a_link_in_it_names_is_not(tmp_path: Path) -> None:
+    top, kept = tmp_path / "top", tmp_path / "kept"
+    (top / "closed").mkdir(parents=True)
+    (top / "closed" / "file").write_text("x")
+    (top / "closed" / "link").symlink_to(kept)
+    (top / "closed").chmod(0)
+    kept.mkdir(mode=0o500)
+    (tmp_path / "to").symlink_to(kept)
+    remove(str(top))
+    remove(str(tmp_path / "to"))
+    assert not top.exists() and kept.stat().st_mode & 0o777 == 0o500
