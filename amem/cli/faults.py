@@ -58,6 +58,6 @@ def _of_database(error: Exception, root: Root) -> AmemError:
         return UnavailableError(f"{root.state}: {error}", hint="df -h; df -i")
     with suppress(database.Error):
         for path in (root.index, root.usage, root.ledger):
-            if path.exists() and (why := database.damage(path)) is not None:
-                return IntegrityError(f"{path}: {why}", hint="amem reindex" if path == root.index else "amem doctor")
+            if path.exists() and database.damage(path) is not None:  # what it finds there can be many lines of its own
+                return IntegrityError(f"{path}: {error}", hint="amem reindex" if path == root.index else "amem doctor")
     return UnavailableError(f"a database under {root.state}: {error}", hint="amem doctor")

@@ -56,8 +56,8 @@ def test_of_a_roots_databases_the_damaged_one_is_named(root: Path, name: str, tr
     for log in ("-wal", "-shm"):  # pages in the log would stand for those of the file
         (root / "state" / f"{name}{log}").unlink(missing_ok=True)
     (root / "state" / name).write_bytes(b"no database at all" * 100)
-    message, hint = said(database.OperationalError("file is not a database"), root)
-    assert message == f"{root}/state/{name}: file is not a database"
+    message, hint = said(database.OperationalError("database disk image is malformed"), root)
+    assert message == f"{root}/state/{name}: database disk image is malformed"
     assert hint == f"amem {tries}"
 
 
