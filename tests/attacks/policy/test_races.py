@@ -6,6 +6,7 @@ What one of two did is whole, and the other is told; nobody decides against half
 import os
 import shutil
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -191,15 +192,22 @@ def test_a_roots_policy_is_exchanged_in_flight(memory: Memory, tmp_path: Path) -
                 (reason,) = door.decide(asked).reasons
                 seen[reason.code, str(reason.facts.get("other"))] += 1
 
+    def exchange(folder: Path) -> None:
+        swapped = tmp_path / "swapped"
+        swapped.symlink_to(folder)
+        os.replace(swapped, policy)
+
     with ThreadPoolExecutor(4) as pool:
         deciding = [pool.submit(decide) for _ in range(4)]
-        for number in range(60):
-            swapped = tmp_path / "swapped"
-            swapped.symlink_to(versions[(number + 1) % 2])
-            os.replace(swapped, policy)
-        while len(seen) < 2 and not deciding[0].done():
-            pass
-        over.set()
+        try:
+            for number in range(60):
+                exchange(versions[(number + 1) % 2])
+            for word, folder in zip(("one", "two"), versions, strict=True):  # those may all have been over before the first decision
+                exchange(folder)
+                while (f"from_{word}", word) not in seen and not any(each.done() for each in deciding):
+                    time.sleep(0)
+        finally:
+            over.set()
         for one in deciding:
             one.result(timeout=120)
     assert set(seen) == {("from_one", "one"), ("from_two", "two")}, seen
