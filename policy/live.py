@@ -5,6 +5,7 @@ that cannot be read, or does not hold, raises on every look until it does: what 
 """
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from amem.settings.grants import Grants
     from amem.settings.root import Root
 
-_File = tuple[str, int, int, int, int]
+_File = tuple[str, int, int, int, int, int]
 _Stamp = tuple[_File | None, ...]
 _TRIES = 20
 """Readings of files that change while they are read."""
@@ -129,8 +130,12 @@ def _modules(folder: str) -> tuple[str, ...]:
 
 
 def _stat(path: str) -> _File | None:
+    """What tells whether a file, or the link that leads to it, is another: one exchanged for another and back leads where it led."""
     try:
-        found = os.stat(path)
+        own = found = os.lstat(path)
+        if stat.S_ISLNK(own.st_mode):
+            found = os.stat(path)
     except FileNotFoundError:
         return None
-    return path, found.st_ino, max(found.st_mtime_ns, found.st_ctime_ns), found.st_size, found.st_dev
+    newest = max(found.st_mtime_ns, found.st_ctime_ns, own.st_ctime_ns)
+    return path, found.st_ino, newest, found.st_size, found.st_dev, own.st_ino

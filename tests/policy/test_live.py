@@ -156,3 +156,33 @@ def test_what_never_stays_is_not_decided_by(root: Root, monkeypatch: pytest.Monk
     (root.policy / "site.rego").write_text(CLOSED)
     with pytest.raises(UnavailableError):
         door.decide(asked())
+
+
+def test_a_link_that_led_elsewhere_while_it_was_followed_is_followed_again(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    root.policy.rmdir()
+    open_folder, closed_folder = (root.path / name for name in ("open", "closed"))
+    open_folder.mkdir()
+    closed_folder.mkdir()
+    (closed_folder / "p.rego").write_text(CLOSED)
+
+    def lead_to(folder: Path) -> None:
+        fresh = root.path / "fresh"
+        fresh.symlink_to(folder)
+        os.replace(fresh, root.policy)
+
+    reads = Live._engine
+
+    def exchanged(self: Live, found: grants.Grants) -> object:
+        monkeypatch.setattr(Live, "_engine", reads)
+        lead_to(open_folder)
+        try:
+            return reads(self, found)
+        finally:
+            lead_to(closed_folder)
+
+    lead_to(open_folder)
+    door, _ = watched(root)
+    assert door.decide(asked()).allow
+    lead_to(closed_folder)
+    monkeypatch.setattr(Live, "_engine", exchanged)
+    assert [door.decide(asked()).allow for _ in range(2)] == [False, False]
