@@ -159,8 +159,16 @@ _BY_ID_AARCH64: dict[str, tuple[int, int, int | None]] = {
 }
 
 
-_HUGE_X86_64: dict[str, tuple[int, int, int]] = {"mmap": (9, 3, 0x40000), "shmget": (29, 2, 0o4000), "memfd_create": (319, 1, 0x4)}
-_HUGE_AARCH64: dict[str, tuple[int, int, int]] = {"shmget": (194, 2, 0o4000), "mmap": (222, 3, 0x40000), "memfd_create": (279, 1, 0x4)}
+EPERM, ENOMEM, EINVAL, EAFNOSUPPORT, ENOSYS = 1, 12, 22, 97, 38
+
+# The answers are those of a machine where none are set aside; of memfd_create, of a kernel that does not know the flag: Chromium asks with
+# all the flags there could be, and aborts for any other answer (156, December 2026).
+_HUGE_X86_64: dict[str, tuple[int, int, int, int]] = {
+    "mmap": (9, 3, 0x40000, ENOMEM), "shmget": (29, 2, 0o4000, ENOMEM), "memfd_create": (319, 1, 0x4, EINVAL),
+}  # fmt: skip
+_HUGE_AARCH64: dict[str, tuple[int, int, int, int]] = {
+    "shmget": (194, 2, 0o4000, ENOMEM), "mmap": (222, 3, 0x40000, ENOMEM), "memfd_create": (279, 1, 0x4, EINVAL),
+}  # fmt: skip
 
 
 class Arch(NamedTuple):
@@ -178,9 +186,9 @@ class Arch(NamedTuple):
     by_id: dict[str, tuple[int, int, int | None]]
     """What sets the limits, processors or turn of any process of the same user: the number, which argument is the process, and what the
     first one is (None: never) to mean all of a user's."""
-    huge: dict[str, tuple[int, int, int]]
-    """What takes from the huge pages that a machine has set aside: the number, which argument are the flags, and the flag. They stand in no
-    count of a session's memory, and one session could have all that a database or a virtual machine was to get (shown)."""
+    huge: dict[str, tuple[int, int, int, int]]
+    """What takes from the huge pages that a machine has set aside: the number, which argument are the flags, the flag, and the answer. They
+    stand in no count of a session's memory, and one session could have all that a database or a virtual machine was to get (shown)."""
 
 
 ARCHES = {
@@ -218,7 +226,6 @@ FAMILIES = (1, 2, 10)
 """AF_UNIX, AF_INET, AF_INET6. AF_VSOCK, for one, is not bounded by a network namespace before Linux 7.0."""
 NETLINK = 16
 
-EPERM, ENOMEM, EAFNOSUPPORT, ENOSYS = 1, 12, 97, 38
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 _ARG_BYTES = 8
@@ -246,7 +253,7 @@ def _assembled(machine: str, allow_ptrace: bool) -> bytes:
     steps += [(_ABOVE, 0, 1, NEWEST + 1), _give(ERRNO | ENOSYS), (_EQUAL, 1, 0, CLONE3), (_EQUAL, 0, 1, OPENAT2), _give(ERRNO | ENOSYS)]
     blocks = [(number, _mode(flags, mode)) for number, flags, mode in arch.modes.values()]
     blocks += [(number, _spare_init(process, all_of)) for number, process, all_of in arch.by_id.values()]
-    blocks += [(number, _huge(flags, flag)) for number, flags, flag in arch.huge.values()]
+    blocks += [(number, _huge(flags, flag, answer)) for number, flags, flag, answer in arch.huge.values()]
     blocks += [(arch.clone, _clone()), (arch.fcntl, _fcntl()), (arch.ioctl, _ioctl())]
     for number, block in (*blocks, (arch.socket, _family()), (arch.socketpair, _family())):
         steps += [(_EQUAL, 0, len(block), number), *block]
@@ -287,9 +294,8 @@ def _spare_init(process: int, all_of: int | None) -> list[_Step]:
     return [*of_all, (_LOAD, 0, 0, _ARG0 + process * _ARG_BYTES), (_EQUAL, 1, 0, INIT), _give(ALLOW), _give(ERRNO | EPERM)]
 
 
-def _huge(flags: int, flag: int) -> list[_Step]:
-    # As where none are set aside: programs go on with usual ones.
-    return [(_LOAD, 0, 0, _ARG0 + flags * _ARG_BYTES), (_ANY_BIT, 0, 1, flag), _give(ERRNO | ENOMEM), _give(ALLOW)]
+def _huge(flags: int, flag: int, answer: int) -> list[_Step]:
+    return [(_LOAD, 0, 0, _ARG0 + flags * _ARG_BYTES), (_ANY_BIT, 0, 1, flag), _give(ERRNO | answer), _give(ALLOW)]
 
 
 def _family() -> list[_Step]:
