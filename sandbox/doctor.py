@@ -76,6 +76,7 @@ def said(argv: tuple[str, ...], shown: tuple[str, ...], timeout_s: float) -> str
 
 def _tried(argv: tuple[str, ...], shown: tuple[str, ...], timeout_s: float) -> tuple[int, bytes]:
     """The exit code and what was printed first by a program in a sandbox of its own, with these paths shown. Raises SandboxError."""
+    surroundings.check_umask()  # before a folder is made that could not be entered
     printed = bytearray()
     stage = fork_stage()
     base = os.path.realpath(tempfile.mkdtemp(prefix="amem-doctor-"))

@@ -13,7 +13,7 @@ from amem.sandbox.ids import OUTSIDE_ID
 from amem.sandbox.init import Context
 from amem.sandbox.plan import DEVICES, MADE_ETC, READ_ONLY, HostFacts
 from amem.sandbox.spec import SandboxSpec, is_below
-from amem.sandbox.surroundings import shell
+from amem.sandbox.surroundings import check_umask, shell
 from amem.sandbox.worktree import look
 
 _ROOTS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -110,10 +110,7 @@ def facts(spec: SandboxSpec, machine: HostFacts | None = None, *, tried: bool = 
 
     `machine`: what `of_machine` found just now. Unless `tried`, trees that root has to show under another id are said to be such as can be.
     """
-    umask = os.umask(0o022)
-    os.umask(umask)
-    if umask & 0o700:
-        raise SandboxError("take", f"the umask {umask:04o} keeps what a session makes from itself", hint="umask 022")
+    check_umask()
     tree = look(spec.workdir)
     if machine is None or machine.programs != (spec.image or ""):
         machine = of_machine(spec.image or "")

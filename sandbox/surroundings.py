@@ -6,6 +6,7 @@ Read by the launcher before there is a sandbox, so it loads next to nothing; wha
 import os
 import stat
 
+from amem.errors import SandboxError
 from amem.sandbox.spec import PATH, Bind, Identity, is_below
 from amem.sandbox.worktree import gitdir_of
 from amem.typed import TYPE_CHECKING, Mapping
@@ -57,6 +58,14 @@ def shell(programs: str = "") -> str:
     """The shell inside: not every system has a bash where scripts look for it."""
     places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *(() if programs else _EXTRA_PROGRAMS)))
     return next((path for path in places if os.path.lexists(programs + path)), "/bin/sh")
+
+
+def check_umask() -> None:
+    """Raises amem.errors.SandboxError where no file made here could be used by who made it."""
+    umask = os.umask(0o022)
+    os.umask(umask)
+    if umask & 0o700:
+        raise SandboxError("take", f"the umask {umask:04o} keeps what a session makes from itself", hint="umask 022")
 
 
 def search_path(own: str = "", shown: tuple[str, ...] = ()) -> str:

@@ -110,6 +110,7 @@ def prepare(asked: Asked, settings: Settings, door: "Door | None" = None) -> Pre
 
     `door` of an earlier preparation of the same session, where it is being served by then.
     """
+    surroundings.check_umask()  # before a folder of the root is made that nobody could enter again
     found = plan(asked, settings.root, settings.grants, settings.credentials, settings.environment, settings.domain)
     opened = door or _door(found)
     try:

@@ -161,8 +161,11 @@ def test_a_umask_that_leaves_nothing_of_use_is_named(place: Place) -> None:
     before = os.umask(0o777)
     try:
         done = place.amem("doctor", "--json")
+        launched = place.launch("--", "true")
     finally:
         os.umask(before)
+    assert launched.code == 125 and "umask 0777" in launched.err, launched.err
+    assert not (place.root / "state" / "running").exists()
     row = rows(done)["backend", "user namespaces"]
     assert (row["state"], row["fix"]) == ("missing", "umask 022") and "umask 0777" in row["why"]
 

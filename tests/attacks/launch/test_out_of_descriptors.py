@@ -26,9 +26,14 @@ for _ in range(1500):
 print(len(held) > 1000)
 for each in held:
     each.close()
-asked = http.client.HTTPConnection("127.0.0.1", 7431, timeout=100)
-asked.request("GET", "/v1/models")
-print(asked.getresponse().status)
+for tried in range(1000):
+    asked = http.client.HTTPConnection("127.0.0.1", 7431, timeout=100)
+    try:
+        asked.request("GET", "/v1/models")
+        print(asked.getresponse().status)
+        break
+    except (OSError, http.client.HTTPException):  # it has not seen yet that those are closed
+        asked.close()
 """
 
 
