@@ -157,6 +157,19 @@ def open_beneath(folder: int, name: str, flags: int, resolve: int = RESOLVE_BENE
     return call(OPENAT2, folder, os.fsencode(name), how, Word(len(how)), name=name)
 
 
+def real_beneath(folder: str, name: str, resolve: int) -> str:
+    """The path that `name` leads to from a folder, as `resolve` has its links and its root taken. Raises OSError."""
+    top = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = open_beneath(top, name, os.O_PATH, resolve)
+    finally:
+        os.close(top)
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
+
+
 def disconnect(descriptor: int) -> None:
     """connect(2) to AF_UNSPEC: a TCP socket as new, in the network namespace it was made in. Raises OSError."""
     if _connect(descriptor, bytes(16), 16) < 0:

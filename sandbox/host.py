@@ -166,17 +166,10 @@ def _etc_of_image(image: str) -> tuple[tuple[str, str | None], ...]:
 
 def resolved(image: str, path: str) -> str | None:
     """What a path of an unpacked image leads to, as it would inside; None where there is nothing."""
-    top = os.open(image, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fd = calls.open_beneath(top, path, os.O_PATH, calls.RESOLVE_IN_ROOT)
+        found = calls.real_beneath(image, path, calls.RESOLVE_IN_ROOT)
     except OSError:
         return None
-    finally:
-        os.close(top)
-    try:
-        found = os.readlink(f"/proc/self/fd/{fd}")
-    finally:
-        os.close(fd)
     return found.removeprefix(image) if found.startswith(f"{image}/") else None
 
 

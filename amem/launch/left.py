@@ -281,15 +281,7 @@ class _Look:
         return "/".join(parts) or "."
 
     def _opened(self, name: str) -> str | None:
-        top = os.open(self._tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fd = calls.open_beneath(top, name, os.O_PATH, calls.RESOLVE_BENEATH | calls.RESOLVE_NO_MAGICLINKS)
-        finally:
-            os.close(top)
-        try:
-            real = os.readlink(f"/proc/self/fd/{fd}")
-        finally:
-            os.close(fd)
+        real = calls.real_beneath(self._tree, name, calls.RESOLVE_BENEATH | calls.RESOLVE_NO_MAGICLINKS)
         return real if is_below(real, self._tree) else None
 
     def _path(self, name: str) -> str:

@@ -32,17 +32,17 @@ def root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 @pytest.mark.parametrize(
     ("number", "path", "tries"),
     [
-        (errno.ENOSPC, "/x/root/state/running", "df -h; df -i"),
-        (errno.EACCES, "/x/root/grants.toml", "amem doctor"),
+        (errno.ENOSPC, "/x/memory/state/running", "df -h; df -i"),
+        (errno.EACCES, "/x/memory/grants.toml", "amem doctor"),
         (errno.EACCES, "/elsewhere/a file", "namei -l '/elsewhere/a file'"),
-        (errno.EEXIST, "/x/root", "namei -l /x/root"),
-        (errno.EROFS, "/nowhere/root/state", "findmnt -T /"),
+        (errno.EEXIST, "/x/memory", "namei -l /x/memory"),
+        (errno.EROFS, "/nowhere/memory/state", "findmnt -T /"),
         (errno.EMFILE, None, "amem doctor"),
     ],
 )
 def test_a_file_is_named_with_the_reason_and_what_shows_more(number: int, path: str | None, tries: str) -> None:
     what = "" if path is None else f"{path}: "
-    assert said(OSError(number, os.strerror(number), path), Path("/x/root")) == (f"{what}{os.strerror(number)}", tries)
+    assert said(OSError(number, os.strerror(number), path), Path("/x/memory")) == (f"{what}{os.strerror(number)}", tries)
 
 
 def test_a_fault_of_ours_is_not_told_as_the_machines() -> None:

@@ -1,13 +1,13 @@
 """An erasure on a disk that fills up under it: it says so, nothing is half told, and with room again the same command ends it."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.conftest import Place
+from tests.faults.disks import small
 
 CANARY = "zebra7QuartzCanary19"
 DISK_KB = 6 << 10
@@ -15,17 +15,8 @@ DISK_KB = 6 << 10
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK_KB}k", "tmpfs", str(disk)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"no small disk to be had: {done.stderr.strip()}")
-    try:
+    with small(tmp_path, f"{DISK_KB}k") as disk:
         yield Place(disk)
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_it_goes_on_when_there_is_room_again(place: Place, tmp_path: Path) -> None:

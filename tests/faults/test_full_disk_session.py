@@ -13,6 +13,7 @@ from amem.settings import database
 from amem.settings.root import Root
 from amem.testing.provider import Running
 from tests.acceptance.conftest import Place, confinement, provider
+from tests.faults.disks import small
 
 __all__ = ["confinement", "provider"]
 
@@ -22,20 +23,11 @@ FILL = 'cat /dev/zero > "$0" 2>/dev/null'
 
 @pytest.fixture
 def desk(tmp_path: Path, confinement: None, provider: Running) -> Iterator[Place]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"no small disk to be had: {done.stderr.strip()}")
-    try:
+    with small(tmp_path, f"{DISK_MB}m") as disk:
         place = Place(disk)
         assert place.amem("init", "--owner", "human:asf:you").code == 0
         place.destination(provider.url)
         yield place
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_its_end_is_kept_with_the_reason(desk: Place) -> None:
