@@ -14,7 +14,7 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple
 
@@ -346,7 +346,7 @@ class _Taking:
             if path in self.new or path in self.whole:
                 continue
             # In the place of what is below a folder that is told whole, a file may be told of already.
-            if path in folders or any(each == "" or is_below(path, each) for each in self.whole):
+            if path in folders or "" in self.whole or lies_in(path, self.whole):
                 found += (f"{path}/{name}" if path else name for name in known.files())
             else:
                 found.append(path)
@@ -404,7 +404,7 @@ class _Taking:
             self._slow = None
 
 
-def lies_in(path: str, names: frozenset[str]) -> bool:
+def lies_in(path: str, names: Container[str]) -> bool:
     """Is it one of these names, or below one?"""
     return path in names or any(above in names for above in worktree.above(path))
 
