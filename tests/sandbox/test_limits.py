@@ -1,7 +1,9 @@
 """The limits of a session, for real: what the kernel holds, what PID 1 ends, and which of them is named."""
 
+import fcntl
 import os
 import socket
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,6 +115,15 @@ def test_memory_below_the_limit_ends_nothing(here: Place) -> None:
     assert (done["code"], done["limit"]) == (124, None)
 
 
+@pytest.fixture
+def no_other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One at a time of those that fill shared memory: a session that hides its own is taken to have all that came to the machine."""
+    with open(tmp_path_factory.getbasetemp().parent / "shared-memory.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.mark.usefixtures("no_other")
 @pytest.mark.parametrize("hidden", [(), ("hidden",)], ids=["shown", "hidden"])
 def test_shared_memory_counts_and_cannot_be_hidden(here: Place, hidden: tuple[str, ...]) -> None:
     """No limit of a process holds it: it is no data of its own."""
@@ -120,6 +131,7 @@ def test_shared_memory_counts_and_cannot_be_hidden(here: Place, hidden: tuple[st
     assert (done["code"], done["limit"]) == (137, "memory"), done
 
 
+@pytest.mark.usefixtures("no_other")
 @pytest.mark.parametrize("way", ["file", "hidden file", "segment"])
 def test_memory_that_nobody_maps_counts(here: Place, way: str) -> None:
     done = here.launch("{python}", "-c", KEEPS, "600", way, spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
@@ -128,6 +140,7 @@ def test_memory_that_nobody_maps_counts(here: Place, way: str) -> None:
     assert (done["code"], done["limit"]) == (124, None), done
 
 
+@pytest.mark.usefixtures("no_other")
 def test_memory_that_the_kernel_keeps_for_an_empty_room_counts(here: Place) -> None:
     done = here.launch("{python}", "-c", TABLES, "600", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=50)
     assert (done["code"], done["limit"]) == (137, "memory"), done
@@ -135,6 +148,7 @@ def test_memory_that_the_kernel_keeps_for_an_empty_room_counts(here: Place) -> N
     assert (done["code"], done["limit"]) == (124, None), done
 
 
+@pytest.mark.usefixtures("no_other")
 def test_what_many_share_counts_once(here: Place) -> None:
     done = here.launch("{python}", "-c", SHARES, "60", "8", "common", spec={"limits": {"memory_bytes": 256 * MIB}}, timeout_s=4)
     assert (done["code"], done["limit"]) == (124, None), done
@@ -144,6 +158,7 @@ def swap_free() -> int:
     return int(Path("/proc/meminfo").read_text().partition("SwapFree:")[2].split()[0]) >> 10
 
 
+@pytest.mark.usefixtures("no_other")
 @pytest.mark.skipif(swap_free() < 500, reason="this machine has no swap to put memory into")
 @pytest.mark.parametrize("kind", ["PRIVATE", "SHARED"])
 def test_memory_that_was_swapped_out_counts(here: Place, kind: str) -> None:
